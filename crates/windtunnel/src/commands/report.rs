@@ -103,10 +103,6 @@ pub(crate) fn give(report: &TuneReport, forms: &Forms, json: bool) -> Outcome {
 /// # Errors
 /// A [`Problem`] that names the file.
 pub(crate) fn give_screen(screen: &ScreenReport, forms: &Forms, json: bool) -> Outcome {
-    if forms.csv.is_some() {
-        return Err(Problem::usage("a screen has no table of settings")
-            .hint("windtunnel journal export last --format csv writes every trial"));
-    }
     if json {
         emit!("{}", screen.json());
     } else {
@@ -114,6 +110,11 @@ pub(crate) fn give_screen(screen: &ScreenReport, forms: &Forms, json: bool) -> O
     }
     if let Some(path) = &forms.html {
         write_measured(path, &screen.html(), REPORT)?;
+    }
+    // Last: what can't be had takes nothing from what was measured.
+    if forms.csv.is_some() {
+        return Err(Problem::usage("a screen has no table of settings")
+            .hint("windtunnel journal export last --format csv writes every trial"));
     }
     Ok(if screen.kind() == VerdictKind::Faster { Exit::Done } else { Exit::No })
 }

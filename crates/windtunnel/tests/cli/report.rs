@@ -201,6 +201,10 @@ fn whoever_only_reads_makes_no_journal_and_one_file_is_no_two_forms() {
     let told = ran(windtunnel(home.path()).current_dir(home.path()).args(twice).arg(&path).output().unwrap());
     assert!(told.code == 2 && told.err.contains("can't be the page and the table"), "{}{}", told.out, told.err);
     assert!(!home.path().join("x").exists());
+    // A screen has no table: that is said before it measures anything.
+    let screen = ["tune", "--lab", "lan", "--screen", "--levels", "sack=on,off", "--csv", "x"];
+    let told = ran(windtunnel(home.path()).args(screen).output().unwrap());
+    assert!(told.code == 2 && told.err.contains("--csv") && told.out.is_empty(), "{}{}", told.out, told.err);
     let told = ran(windtunnel(home.path()).args(["journal", "prune", "--json"]).output().unwrap());
     let problem: Value = serde_json::from_str(&told.err).unwrap();
     assert!(problem["what"].as_str().unwrap().contains("<EXPERIMENT>"), "{problem}");

@@ -72,6 +72,10 @@ fn a_screen_finds_the_knob_that_matters_and_tries_it_against_the_current_setting
     assert_eq!(again["screen"], screen["screen"]);
     assert_eq!(again["verdict"], screen["verdict"]);
     assert_eq!(again["confirmation"]["id"], confirmation["id"]);
+    // There is no table of it: the answer is told all the same.
+    let table = wt(home.path(), &["report", id, "--csv", "table.csv"]);
+    assert!(table.code == 2 && table.err.contains("no table of settings"), "{}", table.err);
+    assert!(table.out.contains(screen["verdict"]["text"].as_str().unwrap().lines().next().unwrap()), "{}", table.out);
     let refused = wt(home.path(), &["tune", "--resume", id]);
     assert!(refused.code == 2 && refused.err.contains("is a screen"), "{}", refused.err);
 }

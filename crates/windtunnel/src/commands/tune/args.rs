@@ -89,7 +89,7 @@ pub(crate) struct TuneArgs {
     identical: Option<usize>,
     /// Vary all knobs of --levels at once, two levels each: finds among many knobs the few that matter, then tries them
     /// together against the current settings
-    #[arg(long, conflicts_with_all = ["identical", "resume", "strict"], requires = "levels")]
+    #[arg(long, conflicts_with_all = ["identical", "resume", "strict", "csv"], requires = "levels")]
     screen: bool,
     /// Draws the order of the trials from this number, to repeat an order, or from EXPERIMENT@SITE, so that each site of a
     /// fleet has its own [default: the operating system draws one]
