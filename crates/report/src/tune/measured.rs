@@ -66,7 +66,9 @@ impl TrialFigure {
             Scale::Goodput => BitsPerSecond(figure.max(0.0) as u64).human(),
             Scale::Time if figure >= 1.0 => format!("{figure:.2} s"),
             Scale::Time | Scale::Lateness if figure < 0.01 => format!("{:.2} ms", figure * 1e3),
-            Scale::Time => format!("{:.0} ms", figure * 1e3),
+            // Three digits: a gain of a few percent must be seen.
+            Scale::Time if figure >= 0.1 => format!("{:.0} ms", figure * 1e3),
+            Scale::Time => format!("{:.1} ms", figure * 1e3),
             Scale::Lateness => format!("{:.1} ms", figure * 1e3),
             Scale::Rate if figure >= 100.0 => format!("{figure:.0}/s"),
             Scale::Rate => format!("{figure:.2}/s"),
@@ -124,6 +126,12 @@ impl TrialFigure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_gain_of_a_few_percent_is_seen_in_the_times() {
+        let shown = [0.99, 0.1234, 0.0124, 0.0118, 0.00118].map(|figure| TrialFigure::completion().show(Some(figure)));
+        assert_eq!(shown, ["990 ms", "123 ms", "12.4 ms", "11.8 ms", "1.18 ms"]);
+    }
 
     #[test]
     fn a_slow_line_has_an_axis_in_its_own_unit() {
