@@ -40,6 +40,15 @@ pub(crate) fn percent(percent: f64) -> String {
     }
 }
 
+/// As [`percent`], of a change without its sign. What gets smaller never gets smaller by all of it.
+pub(crate) fn change(change: f64) -> String {
+    match change {
+        c if c <= -99.95 => "> 99.9 %".to_owned(),
+        c if c <= -99.5 => format!("{:.1} %", -c),
+        c => percent(c.abs()),
+    }
+}
+
 /// As [`percent`], rounded down: for what is at least so much.
 pub(crate) fn percent_down(least: f64) -> String {
     let step = if least < 10.0 { 10.0 } else { 1.0 };
@@ -110,6 +119,11 @@ mod tests {
         );
         assert_eq!([0.09, 4.19, 11.9].map(percent_down), ["< 0.1 %", "4.1 %", "11 %"]);
         assert_eq!([4.11, 11.1].map(percent_up), ["4.2 %", "12 %"]);
+    }
+
+    #[test]
+    fn nothing_is_saved_whole() {
+        assert_eq!([-50.0, -99.2, -99.7, -99.99, 100.0].map(change), ["50 %", "99 %", "99.7 %", "> 99.9 %", "100 %"]);
     }
 
     #[test]

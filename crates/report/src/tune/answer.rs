@@ -184,7 +184,10 @@ impl TuneInputs<'_> {
         };
         answer.lines = [
             answer.what.clone(),
-            format!("Sure: {}", less.map_or_else(|| self.how_sure(&answer), |delay| self.how_sure_of(delay, &answer))),
+            format!(
+                "Sure: {}",
+                less.map_or_else(|| self.how_sure(&answer, known), |delay| self.how_sure_of(delay, &answer))
+            ),
             format!("Do: {to_do}"),
             format!("Kept: windtunnel report {} --full", answer.kept),
         ];
@@ -194,20 +197,19 @@ impl TuneInputs<'_> {
     fn recommend(&self, answer: &mut Answer, arm: &ArmAssessment, known: &AnswerInputs<'_>) {
         let settings = self.asked(arm.arm);
         let direction = known.records.first().map_or(Direction::Down, |r| direction_of(&r.spec.workload));
-        let changed = |ratio: f64| if known.measured.better == "smaller" { 1.0 / ratio } else { ratio };
         let known_ratio = |log: Option<f64>| log.map(f64::exp).filter(|ratio| ratio.is_finite() && *ratio > 0.0);
         // What is chosen for being large looks larger than it is.
         let ratio = known_ratio(arm.cautious);
-        answer.after = answer.before.zip(ratio).map(|(before, ratio)| before * changed(ratio));
-        answer.change_percent = ratio.map(|ratio| (changed(ratio) - 1.0) * 100.0);
-        answer.sure.at_least = known_ratio(arm.at_least).map(|ratio| (changed(ratio) - 1.0) * 100.0);
+        answer.after = answer.before.zip(ratio).map(|(before, ratio)| before * known.measured.changed(ratio));
+        answer.change_percent = ratio.map(|ratio| known.measured.change_percent(ratio));
+        answer.sure.at_least = known_ratio(arm.at_least).map(|ratio| known.measured.change_percent(ratio));
         let (mut name, mut several) = self.place(answer, arm.arm, &settings, direction);
         let than = self.baseline().map_or_else(String::new, |baseline| format!(" than the {}", baseline.label));
         if !than.is_empty() {
             // What it sets beside the baseline would hide what was asked.
             (name, several) = (self.label(arm.arm), false);
         }
-        let gain = answer.change_percent.map_or_else(|| "some".to_owned(), |change| words::percent(change.abs()));
+        let gain = answer.change_percent.map_or_else(|| "some".to_owned(), words::change);
         let figures = match (answer.before, answer.after) {
             (Some(before), Some(after)) => {
                 format!(": {} → {}", known.measured.show(Some(before)), known.measured.show(Some(after)))
@@ -216,11 +218,7 @@ impl TuneInputs<'_> {
         };
         let does = known.records.first().map_or_else(|| format!("is {gain} faster"), |r| does(&r.spec.workload, &gain));
         // Several settings load, one loads.
-        let does = match does.split_once(' ').filter(|_| several) {
-            Some(("does", rest)) => format!("do {rest}"),
-            Some((verb, rest)) => format!("{} {rest}", verb.trim_end_matches('s')),
-            None => does,
-        };
+        let does = if several { plural(does) } else { does };
         answer.what = format!("{name} {does}{than}{figures}.");
     }
 
@@ -256,7 +254,7 @@ impl TuneInputs<'_> {
             "{name} {} {}the speed with {} less delay: {} → {} ({} of {}).",
             if several { "keep" } else { "keeps" },
             if speed < 0.995 { format!("{} of ", words::whole_percent(speed * 100.0)) } else { String::new() },
-            words::percent(delay.less() * 100.0),
+            words::change(-delay.less() * 100.0),
             words::milliseconds(delay.against_delay_us as u64),
             words::milliseconds(delay.delay_us as u64),
             known.measured.show(Some(delay.goodput_bps)),
@@ -295,7 +293,7 @@ impl TuneInputs<'_> {
                     }
                     _ => "No answer yet".to_owned(),
                 };
-                format!("{why}: keep your settings for now.{}", self.lead())
+                format!("{why}: keep your settings for now.{}", self.lead(known))
             }
             (_, Some(share), _) => {
                 format!("Keep your settings: {nothing}, and this line already runs at {}.", carries(share))
@@ -320,7 +318,7 @@ impl TuneInputs<'_> {
             _ => None,
         };
         if let Some(delay) = known.delay.filter(|delay| !delay.shown && delay.less() >= WORTH) {
-            let less = words::percent(delay.less() * 100.0);
+            let less = words::change(-delay.less() * 100.0);
             let name = self.label(delay.arm);
             answer.what.push_str(&format!(" {name} looks to have {less} less delay, which isn't proven."));
         }
@@ -335,7 +333,7 @@ impl TuneInputs<'_> {
     }
 
     /// The leader that is unproven, if its lead is worth a word, and why it is.
-    fn lead(&self) -> String {
+    fn lead(&self, known: &AnswerInputs<'_>) -> String {
         let a = self.assessment;
         if let Some(arm) = a.arms.iter().find(|arm| arm.doubtful) {
             let label = self.label(arm.arm);
@@ -351,9 +349,14 @@ impl TuneInputs<'_> {
         let arm = a.arms.get(a.leader).filter(|arm| arm.arm != 0);
         let ratio = arm.and_then(|arm| arm.ratio).filter(|ratio| *ratio >= 1.0 + WORTH && ratio.is_finite());
         arm.zip(ratio).map_or_else(String::new, |(arm, ratio)| {
-            let by = words::percent((ratio - 1.0) * 100.0);
+            let by = words::change(known.measured.change_percent(ratio));
             let label = self.label(arm.arm);
-            format!(" {label} {} {by} faster, which isn't proven.", looks(&label))
+            let workload = known.records.first().map(|record| &record.spec.workload);
+            let like = match workload.filter(|of| !matches!(of.scale(), Scale::Goodput | Scale::Time)) {
+                Some(workload) => format!("to {}", plural(does(workload, &by))),
+                None => format!("{by} faster"),
+            };
+            format!(" {label} {} {like}, which isn't proven.", looks(&label))
         })
     }
 
@@ -388,7 +391,7 @@ impl TuneInputs<'_> {
         }
     }
 
-    fn how_sure(&self, answer: &Answer) -> String {
+    fn how_sure(&self, answer: &Answer, known: &AnswerInputs<'_>) -> String {
         let a = self.assessment;
         let effort = format!("{}, {}", counted(a.rounds, "round"), words::duration(answer.sure.seconds));
         let sure = format!("{:.0} % confidence", answer.sure.confidence * 100.0);
@@ -406,7 +409,7 @@ impl TuneInputs<'_> {
             (_, Some(most)) if most <= 0.0 => format!("any gain is ruled out with {sure}{but}; {effort}."),
             // That it isn't a hundredfold is nothing to go by.
             (_, Some(most)) if most < GREAT => {
-                let gain = words::percent_up(most.exp_m1() * 100.0);
+                let gain = words::percent_up(known.measured.change_percent(most.exp()).abs());
                 format!("a gain of more than {gain} is ruled out with {sure}{but}; {effort}.")
             }
             (_, None) if a.stop == Some(StopReason::OnlyCurrentLeft) => {
@@ -529,6 +532,15 @@ fn does(workload: &Workload, gain: &str) -> String {
         (_, Scale::Lateness) => format!("delivers messages {gain} less late"),
         (_, Scale::Responsiveness) => format!("makes {gain} more round trips a minute under load"),
         (_, Scale::Goodput | Scale::Time) => format!("{moves} {gain} faster"),
+    }
+}
+
+/// `loads pages` as several do it.
+fn plural(does: String) -> String {
+    match does.split_once(' ') {
+        Some(("does", rest)) => format!("do {rest}"),
+        Some((verb, rest)) => format!("{} {rest}", verb.trim_end_matches('s')),
+        None => does,
     }
 }
 

@@ -287,6 +287,40 @@ fn check(case: &Case, report: &TuneReport, answer: &Answer) {
 }
 
 #[test]
+fn what_looks_better_is_told_as_it_is_once_it_is_shown() {
+    let told = |workload: Workload, to: f64| {
+        let plan = one(with(Knob::Cc, Level::Name("reno".into())), 5.0, to, 0.1, 8);
+        let mut story = each(plan.run(), |record| record.spec.workload = workload.clone());
+        story.assessment.leader = 1;
+        let report = Case::lab("", story).report();
+        let ratio = report.arms[1].ratio.unwrap();
+        (report.verdict.answer.action, report.verdict.answer.what.clone(), ratio)
+    };
+    let page = Workload::Page { page: Page::built_in() };
+    let (action, what, ratio) = told(page.clone(), 12.0);
+    assert_eq!(action, AnswerAction::Undecided);
+    let saved = words::percent((1.0 - 1.0 / ratio) * 100.0);
+    assert!(ratio > 1.5 && what.contains(&format!("looks {saved} faster, which isn't proven")), "{ratio} {what}");
+    let stream = Workload::Stream {
+        direction: Direction::Down,
+        message: wt_units::Bytes(500),
+        interval: Duration::from_millis(20),
+        time: Duration::from_secs(3),
+    };
+    let (_, what, ratio) = told(stream, 12.0);
+    let saved = words::percent((1.0 - 1.0 / ratio) * 100.0);
+    assert!(what.contains(&format!("looks to deliver messages {saved} less late, which isn't proven")), "{what}");
+    // Of time, a gain that is ruled out is a time saved, too.
+    let story = each(one(with(Knob::Cc, Level::Name("reno".into())), 5.0, 5.0, 0.02, 24).run(), |record| {
+        record.spec.workload = page.clone();
+    });
+    let most = story.assessment.gain_at_most.unwrap();
+    let gain = words::percent_up((1.0 - (-most).exp()) * 100.0);
+    let [_, sure, ..] = Case::lab("", story).report().verdict.answer.lines;
+    assert!(sure.contains(&format!("a gain of more than {gain} is ruled out")), "{sure} {most}");
+}
+
+#[test]
 fn the_side_of_a_setting_is_that_of_its_knob_and_direction() {
     let case = Case::lab("", adsl(1.0, 12).run());
     let run = Run::default();

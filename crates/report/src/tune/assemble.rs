@@ -147,7 +147,7 @@ impl TuneReport {
         let (plan, apply) = inputs.apply();
         // What was measured here is applied first; after a rehearsal come the words on it.
         let (first, last) = if inputs.facts.address.is_some() { (apply, None) } else { (None, apply) };
-        let next = first.into_iter().chain(inputs.next()).chain(last).collect();
+        let next = first.into_iter().chain(inputs.next(&measured)).chain(last).collect();
         let main: Vec<usize> = [0, a.pick, a.leader].into_iter().chain(plateau.as_ref().map(|p| p.arm)).collect();
         Self {
             schema_version: SCHEMA_VERSION,
@@ -484,7 +484,7 @@ impl TuneInputs<'_> {
         })
     }
 
-    fn next(&self) -> Vec<String> {
+    fn next(&self, measured: &TrialFigure) -> Vec<String> {
         let a = self.assessment;
         let mut next = Vec::new();
         if a.kind == VerdictKind::Faster && self.has_current() {
@@ -504,7 +504,7 @@ impl TuneInputs<'_> {
         match gain {
             Some(n) if a.kind != VerdictKind::Faster => next.push(format!(
                 "A gain of {:.0} %, if there is one, shows after about {} more trials: {}",
-                n.gain * 100.0,
+                measured.change_percent(1.0 + n.gain).abs(),
                 n.more_trials,
                 self.go_on_for(&format!("\"{} trials\"", n.more_trials))
             )),

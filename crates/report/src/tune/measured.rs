@@ -58,6 +58,16 @@ impl TrialFigure {
         *self == Self::goodput()
     }
 
+    /// What the figure is multiplied by where a setting is `ratio` times as good.
+    pub(super) fn changed(&self, ratio: f64) -> f64 {
+        if self.better == "smaller" { 1.0 / ratio } else { ratio }
+    }
+
+    /// The same as a change, %: negative where smaller is better.
+    pub(super) fn change_percent(&self, ratio: f64) -> f64 {
+        (self.changed(ratio) - 1.0) * 100.0
+    }
+
     /// A figure for people.
     #[must_use]
     pub fn show(&self, figure: Option<f64>) -> String {
