@@ -9,7 +9,7 @@ import type { AnswerHost, ReportArm as Arm, TuneReport as Report } from "./schem
 
 export type { ReportArm as Arm, TuneReport as Report } from "./schema";
 
-const STATES: Record<string, string> = { open: "not proven", "not-set": "couldn't be set", behind: "left out (estimate)", failing: "fails, left out" };
+const STATES: Record<string, string> = { open: "not proven", "not-set": "couldn't be set", behind: "left out (estimate)", failing: "every trial failed" };
 
 /** Where a step is done, in words. */
 const PLACES: Record<AnswerHost, string> = { here: "on this host", server: "on the server", client: "on the client", both: "on both ends" };

@@ -8,6 +8,7 @@ impl Arm {
     pub(crate) fn interval(&self) -> String {
         match (self.low, self.high) {
             _ if self.state == ArmState::Current => String::new(),
+            _ if self.state == ArmState::Failing => "–".to_owned(),
             (None, None) if self.model_low.is_some() => {
                 format!("~{}", words::interval(self.model_low, self.model_high))
             }
@@ -31,7 +32,7 @@ impl Arm {
             ArmState::Slower => "slower",
             ArmState::Same => "same",
             ArmState::Behind => "left out (estimate)",
-            ArmState::Failing => "fails, left out",
+            ArmState::Failing => "every trial failed",
             ArmState::Open => "not proven",
         }
     }

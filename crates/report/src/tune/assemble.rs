@@ -300,19 +300,22 @@ impl TuneInputs<'_> {
         let mut figures = figures(records, arm.arm);
         figures.sort_by(f64::total_cmp);
         let current = arm.arm == 0;
-        let (model_low, model_high) = self.model_interval(arm).unzip();
+        let state = state(arm);
+        // What nothing moved has no speed: a ratio would be that of two failures.
+        let told = |value: Option<f64>| value.and_then(finite).filter(|_| state != ArmState::Failing);
+        let (model_low, model_high) = self.model_interval(arm).filter(|_| state != ArmState::Failing).unzip();
         Arm {
             label: self.label(arm.arm),
             settings: self.asked(arm.arm),
-            state: state(arm),
+            state,
             goodput_bps: goodputs.get(goodputs.len() / 2).copied(),
             figure: figures.get(figures.len() / 2).copied(),
             delay_us: super::delay::delay_of(records, arm.arm),
             retransmits: mean_seen(records, arm.arm, |seen| seen.retransmits),
             queue_drops: mean_seen(records, arm.arm, |seen| seen.queue_drops),
-            ratio: arm.ratio.and_then(finite),
-            low: arm.lower.map(f64::exp).and_then(finite).filter(|_| !current),
-            high: arm.upper.map(f64::exp).and_then(finite).filter(|_| !current),
+            ratio: told(arm.ratio),
+            low: told(arm.lower.map(f64::exp)).filter(|_| !current),
+            high: told(arm.upper.map(f64::exp)).filter(|_| !current),
             model_low,
             model_high,
             evidence: bounded(arm.evidence),
@@ -569,6 +572,7 @@ fn best_candidate(a: &Assessment) -> Option<&ArmAssessment> {
 fn state(arm: &ArmAssessment) -> ArmState {
     match arm.dropped.map(|dropped| dropped.reason) {
         _ if arm.arm == 0 => ArmState::Current,
+        _ if arm.failed > 0 && arm.failed == arm.trials - arm.void => ArmState::Failing,
         _ if arm.claimed.is_some() => ArmState::Faster,
         _ if arm.slower => ArmState::Slower,
         _ if arm.equivalent => ArmState::Same,

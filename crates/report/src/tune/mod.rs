@@ -294,7 +294,7 @@ pub enum ArmState {
     Same,
     /// Left out early: clearly behind by the model's estimate.
     Behind,
-    /// Left out early: no trial of it ever moved a byte.
+    /// No trial of it ever moved a byte, whether it was left out early or not.
     Failing,
     /// Nothing shown.
     Open,

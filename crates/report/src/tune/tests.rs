@@ -450,3 +450,23 @@ fn an_experiment_without_a_trial_and_inputs_that_do_not_fit_are_no_trouble() {
         assert!(!json.contains("NaN"), "{json}");
     }
 }
+
+#[test]
+fn where_every_trial_failed_nothing_is_the_same() {
+    let mut story = adsl(1.0, 24).run();
+    for record in &mut story.records {
+        record.outcome.status = Status::Failed;
+        record.outcome.bytes = 0;
+    }
+    for arm in &mut story.assessment.arms {
+        arm.failed = arm.trials;
+        (arm.ratio, arm.lower, arm.upper, arm.equivalent) = (Some(1.0), Some(0.0), Some(0.0), arm.arm != 0);
+    }
+    let report = report_of(&story);
+    for arm in &report.arms[1..] {
+        let told = (arm.state, arm.ratio, arm.low, arm.high, arm.model_low);
+        assert_eq!(told, (ArmState::Failing, None, None, None, None), "{arm:#?}");
+    }
+    let table = report.to_terminal(100, false);
+    assert!(!table.contains("×1.00") && table.contains("every trial failed"), "{table}");
+}
