@@ -47,16 +47,25 @@ pub(super) fn axis(workload: &str, most: f64) -> (&'static str, &'static str, f6
 
 /// A trial in a few words.
 pub(super) fn figure(workload: &str, outcome: &TrialOutcome) -> String {
-    let Some(score) = score(workload, outcome) else { return "no figure".to_owned() };
-    match kind(workload) {
-        "transactions" => format!("{score:.1}/s"),
-        "stream" => format!("{:.2} ms late", 1e3 / score),
-        "bursts" | "page" => format!("{:.3} s", 1.0 / score),
-        _ => RateUnit::chosen().map_or_else(|| format!("{:.3} Mbit/s", score / 1e6), |unit| unit.write(score)),
-    }
+    let figure = score(workload, outcome).and_then(|score| median_figure(workload, vec![score]));
+    figure.unwrap_or_else(|| "no figure".to_owned())
 }
 
-/// The value in the middle.
+/// The median of what trials with these scores are known by; `None` of none.
+pub(super) fn median_figure(workload: &str, scores: Vec<f64>) -> Option<String> {
+    // Half-way between two times isn't half-way between what one over them is.
+    let is_time = matches!(kind(workload), "stream" | "bursts" | "page");
+    let figures = scores.into_iter().map(|score| if is_time { 1.0 / score } else { score });
+    let middle = median(figures.collect())?;
+    Some(match kind(workload) {
+        "transactions" => format!("{middle:.1}/s"),
+        "stream" => format!("{:.2} ms late", middle * 1e3),
+        "bursts" | "page" => format!("{middle:.3} s"),
+        _ => RateUnit::chosen().map_or_else(|| format!("{:.3} Mbit/s", middle / 1e6), |unit| unit.write(middle)),
+    })
+}
+
+/// The value in the middle, half-way between two of them.
 pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     quantile(&values, 0.5)
@@ -72,4 +81,19 @@ pub(super) fn ramp_up(outcome: &TrialOutcome, path: &PathNow, up: bool) -> Optio
     let of_server = if up { &outcome.receiver } else { &outcome.sender };
     let seen = TrialOutcome { receiver: of_server.clone(), ..outcome.clone() };
     BulkMetrics::of(&seen, path).t90_s
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_two_trials_the_median_lies_between_them() {
+        assert_eq!(median_figure("transactions", vec![20.0, 10.0]).as_deref(), Some("15.0/s"));
+        assert_eq!(median_figure("bulk-up", vec![2e6, 1e6]).as_deref(), Some("1.500 Mbit/s"));
+        // 1 s and 3 s, 2 ms and 4 ms.
+        assert_eq!(median_figure("page", vec![1.0, 1.0 / 3.0]).as_deref(), Some("2.000 s"));
+        assert_eq!(median_figure("stream", vec![500.0, 250.0]).as_deref(), Some("3.00 ms late"));
+        assert_eq!(median_figure("page", vec![]), None);
+    }
 }

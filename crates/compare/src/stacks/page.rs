@@ -1,9 +1,9 @@
 use super::answer::StacksAnswer;
 use super::conformance;
-use super::figures::{figure, median, score};
+use super::figures::median_figure;
 use super::trials::StackTrials;
 use wt_report::Page;
-use wt_trial::{Status, TrialOutcome};
+use wt_trial::Status;
 
 impl StacksAnswer {
     /// All of it as a page with its pictures.
@@ -40,7 +40,7 @@ fn row(stack: &StackTrials, workloads: &[&'static str]) -> Vec<String> {
     let moved = stack.all().any(|(_, outcome)| outcome.status == Status::Completed);
     let integrity = stack.integrity();
     let mut cells = vec![stack.title()];
-    cells.extend(workloads.iter().map(|workload| nearest(stack, workload).unwrap_or_else(dash)));
+    cells.extend(workloads.iter().map(|workload| median_figure(workload, stack.scores(workload)).unwrap_or_else(dash)));
     cells.push(cpu.map_or_else(dash, |cpu| format!("{cpu:.1}")));
     cells.push(stack.memory().map_or_else(dash, |bytes| format!("{:.1} MiB", bytes / 1_048_576.0)));
     cells.push(stack.retransmitted().map_or_else(dash, |count| count.to_string()));
@@ -48,12 +48,4 @@ fn row(stack: &StackTrials, workloads: &[&'static str]) -> Vec<String> {
     // Of data that never moved nothing is known.
     cells.push(if moved || integrity != "ok" { integrity.to_owned() } else { dash() });
     cells
-}
-
-/// The figure of the trial next to the median.
-fn nearest(stack: &StackTrials, workload: &str) -> Option<String> {
-    let middle = median(stack.scores(workload))?;
-    let off = |outcome: &TrialOutcome| score(workload, outcome).map_or(f64::INFINITY, |score| (score - middle).abs());
-    let nearest = stack.of(workload).iter().min_by(|a, b| off(a).total_cmp(&off(b)))?;
-    Some(figure(workload, nearest))
 }
