@@ -303,6 +303,8 @@ export type ComparedExperiment = {
   current: Settings;
   /** `down` or `up`. */
   direction?: string | null;
+  /** The median of that with the current settings, in its unit. */
+  figure?: number | null;
   /** The median goodput of the current settings, bit/s. */
   goodput_bps?: number | null;
   /** Which machine, as far as the journal says. */
@@ -311,6 +313,8 @@ export type ComparedExperiment = {
   id: string;
   /** The links that its trials ran over: more than one if it changed. */
   links: Array<unknown>;
+  /** What its trials are compared by. */
+  measured: TrialFigure;
   /** The path. */
   path: PathFacts;
   /** Complete rounds. */
@@ -850,7 +854,7 @@ export type HostTests = {
   tests: number;
 };
 
-/** The typical goodput in some hours over that in others. There is no interval: hours aren't trials, and no number of trials says how far the next hours lie apart. */
+/** The typical goodput in some hours over that in others, or what else is compared; larger is better. There is no interval: hours aren't trials, and no number of trials says how far the next hours lie apart. */
 export type HoursRatio = {
   /** The ratio of the geometric means. */
   ratio: number;

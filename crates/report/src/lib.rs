@@ -47,4 +47,4 @@ pub use tune::{
     AllTrials, Answer, AnswerAction, AnswerHost, AnswerStep, LimitedBy, LimitsReport, PlanStep, Run, RunFacts, Setting,
     TrialFigure, TuneInputs, TuneReport,
 };
-pub use words::date;
+pub use words::{date, times_of};

@@ -11,11 +11,17 @@ pub(crate) fn rate(bps: Option<f64>) -> String {
 
 /// `×1.19`; `–` if it isn't known.
 pub(crate) fn times(ratio: Option<f64>) -> String {
+    ratio.map_or_else(|| "–".to_owned(), times_of)
+}
+
+/// `×1.19`, `×0.012`, `×0.0003`: of a ratio that is there, never nothing.
+#[must_use]
+pub fn times_of(ratio: f64) -> String {
     match ratio {
-        None => "–".to_owned(),
-        Some(r) if r >= 100.0 => format!("×{r:.0}"),
-        Some(r) if r < 0.095 => format!("×{r:.3}"),
-        Some(r) => format!("×{r:.2}"),
+        r if r >= 100.0 => format!("×{r:.0}"),
+        r if r >= 0.095 => format!("×{r:.2}"),
+        r if r < 1e-9 || r >= 0.0005 => format!("×{r:.3}"),
+        r => format!("×{r:.digits$}", digits = -r.log10().floor() as usize),
     }
 }
 
@@ -119,6 +125,12 @@ mod tests {
         );
         assert_eq!([0.09, 4.19, 11.9].map(percent_down), ["< 0.1 %", "4.1 %", "11 %"]);
         assert_eq!([4.11, 11.1].map(percent_up), ["4.2 %", "12 %"]);
+    }
+
+    #[test]
+    fn no_ratio_is_nothing() {
+        let all = [150.0, 1.186, 0.0321, 0.0007, 0.00032, 0.0].map(times_of);
+        assert_eq!(all, ["×150", "×1.19", "×0.032", "×0.001", "×0.0003", "×0.000"]);
     }
 
     #[test]

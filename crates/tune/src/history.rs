@@ -103,14 +103,23 @@ impl History {
     /// Payload over time of every trial of one of the settings that says something, bit/s; of those that weren't completed
     /// over the time that they had.
     pub fn rates(&self, arm: usize) -> Vec<f64> {
-        let of = |session: &Session| {
+        self.telling(arm).map(|(seen, _)| rate(&seen)).collect()
+    }
+
+    /// What each of them is judged by, larger being better: the same, or the score of a workload that has one.
+    pub fn judged(&self, arm: usize) -> Vec<f64> {
+        self.telling(arm).map(|(seen, scored)| if scored { seen.y.exp() } else { rate(&seen) }).collect()
+    }
+
+    /// The trials of one of the settings that say something, and whether each has a score.
+    fn telling(&self, arm: usize) -> impl Iterator<Item = (Observation, bool)> + '_ {
+        let of = move |session: &'_ Session| {
             let planned = session.planned();
             let rows = session.rows.iter().filter(move |row| row.arm == arm);
-            let judged = rows.map(move |row| observation(arm, &TrialFigures::in_journal(row, planned)));
-            let says = judged.filter(|seen| seen.ended != TrialEnd::Void);
-            says.map(|seen| seen.bytes.max(SEGMENT).get() as f64 * 8.0 / seen.elapsed.as_secs_f64()).collect::<Vec<_>>()
+            let seen = |row| observation(arm, &TrialFigures::in_journal(row, planned));
+            rows.map(|row| (seen(row), row.score.is_some())).collect::<Vec<_>>()
         };
-        self.sessions.iter().flat_map(of).collect()
+        self.sessions.iter().flat_map(of).filter(|(seen, _)| seen.ended != TrialEnd::Void)
     }
 
     /// The number of the last round.
@@ -252,6 +261,11 @@ impl Session {
         let attempts = Attempts::of(rows.iter().map(|row| row.status));
         if self.order_seed().is_some() { attempts } else { Attempts { interrupted: 0, ..attempts } }
     }
+}
+
+/// Payload over time, bit/s.
+fn rate(seen: &Observation) -> f64 {
+    seen.bytes.max(SEGMENT).get() as f64 * 8.0 / seen.elapsed.as_secs_f64()
 }
 
 pub(crate) fn is_of_a_round(phase: Phase) -> bool {

@@ -37,14 +37,14 @@ pub struct CurrentDifference {
     pub experiment: String,
     /// The first.
     pub against: String,
-    /// The ratio of the typical goodput; `None` without a trial of each.
+    /// The ratio of what is typical; `None` without a trial of each.
     pub difference: Option<HoursRatio>,
     /// Always none: nothing was randomised between experiments.
     pub evidence: Option<f64>,
 }
 
-/// The typical goodput in some hours over that in others. There is no interval: hours aren't trials, and no number of trials
-/// says how far the next hours lie apart.
+/// The typical goodput in some hours over that in others, or what else is compared; larger is better. There is no interval:
+/// hours aren't trials, and no number of trials says how far the next hours lie apart.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, ToSchema)]
 pub struct HoursRatio {
     /// The ratio of the geometric means.

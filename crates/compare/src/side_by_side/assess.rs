@@ -100,8 +100,8 @@ fn currents(experiments: &[&ComparedExperiment]) -> Vec<CurrentDifference> {
     let with = |other: &&ComparedExperiment| CurrentDifference {
         experiment: other.id.clone(),
         against: first.id.clone(),
-        difference: typical(other.rates(0))
-            .zip(typical(first.rates(0)))
+        difference: typical(other.judged())
+            .zip(typical(first.judged()))
             .map(|(own, others)| HoursRatio { ratio: own / others }),
         evidence: None,
     };
@@ -109,8 +109,8 @@ fn currents(experiments: &[&ComparedExperiment]) -> Vec<CurrentDifference> {
 }
 
 /// The geometric mean.
-fn typical(rates: &[f64]) -> Option<f64> {
-    let mean = rates.iter().map(|rate| rate.ln()).sum::<f64>() / rates.len() as f64;
+fn typical(judged: &[f64]) -> Option<f64> {
+    let mean = judged.iter().map(|one| one.ln()).sum::<f64>() / judged.len() as f64;
     mean.is_finite().then(|| mean.exp())
 }
 

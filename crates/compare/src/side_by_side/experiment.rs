@@ -8,7 +8,8 @@ use wt_experiment::Assessment;
 use wt_experiment::meta::Effect;
 use wt_journal::{Arm, HostConfig, Journal, StoredExperiment, WithSamples};
 use wt_problem::Problem;
-use wt_trial::PathFacts;
+use wt_report::TrialFigure;
+use wt_trial::{PathFacts, Phase, Status};
 use wt_tune::History;
 use wt_units::Settings;
 
@@ -47,6 +48,10 @@ pub struct ComparedExperiment {
     pub current: Settings,
     /// The median goodput of the current settings, bit/s.
     pub goodput_bps: Option<f64>,
+    /// What its trials are compared by.
+    pub measured: TrialFigure,
+    /// The median of that with the current settings, in its unit.
+    pub figure: Option<f64>,
     /// The links that its trials ran over: more than one if it changed.
     pub links: Vec<Value>,
     #[serde(skip)]
@@ -54,7 +59,7 @@ pub struct ComparedExperiment {
     #[serde(skip)]
     boot: String,
     #[serde(skip)]
-    rates: Vec<Vec<f64>>,
+    judged: Vec<f64>,
     #[serde(skip)]
     assessment: Option<Assessment>,
     #[serde(skip)]
@@ -111,10 +116,12 @@ impl ComparedExperiment {
             path: stored.path.clone(),
             current: stored.current.clone(),
             goodput_bps: None,
+            measured: config.workload.as_ref().map_or_else(|| TrialFigure::of(&[]), TrialFigure::of_workload),
+            figure: None,
             links: links(journal, &stored.id)?,
             arms: stored.arms.clone(),
             boot: stored.owner.boot_id.clone(),
-            rates: vec![Vec::new(); stored.arms.len()],
+            judged: Vec::new(),
             assessment: None,
             screen,
             sessions: Vec::new(),
@@ -126,11 +133,14 @@ impl ComparedExperiment {
         let assessment = history.replay()?.assessment();
         (experiment.rounds, experiment.trials) = (assessment.rounds, assessment.trials);
         experiment.assessment = Some(assessment);
-        experiment.rates = (0..stored.arms.len()).map(|arm| history.rates(arm)).collect();
+        experiment.judged = history.judged(0);
         experiment.sessions = history.sessions().map(|(id, seed)| (id.to_owned(), seed)).collect();
-        let mut sorted = experiment.rates.first().cloned().unwrap_or_default();
-        sorted.sort_by(f64::total_cmp);
-        experiment.goodput_bps = sorted.get(sorted.len() / 2).copied();
+        experiment.goodput_bps = wt_units::upper_median(history.rates(0));
+        experiment.figure = if experiment.measured.is_goodput() {
+            experiment.goodput_bps
+        } else {
+            wt_units::upper_median(figures(journal, &experiment)?)
+        };
         Ok(experiment)
     }
 
@@ -139,9 +149,9 @@ impl ComparedExperiment {
         self.host.as_ref()?.name.as_deref()
     }
 
-    /// Goodput of each trial of one of the settings, bit/s.
-    pub(super) fn rates(&self, arm: usize) -> &[f64] {
-        self.rates.get(arm).map_or(&[], Vec::as_slice)
+    /// What each trial of the current settings is judged by, larger being better.
+    pub(super) fn judged(&self) -> &[f64] {
+        &self.judged
     }
 
     /// Whether another experiment goes on with it, so that its trials are that one's.
@@ -159,7 +169,7 @@ impl ComparedExperiment {
         if self.screen {
             return Some(format!("{} is a screen, which varies all knobs at once: compare its confirmation", self.id));
         }
-        self.rates(0).is_empty().then(|| format!("{} has no trial of the current settings that counts", self.id))
+        self.judged.is_empty().then(|| format!("{} has no trial of the current settings that counts", self.id))
     }
 
     /// Why the two can't be compared.
@@ -255,6 +265,21 @@ impl ComparedExperiment {
             sessions: self.sessions.clone(),
         })
     }
+}
+
+/// What people are told of each trial of the current settings, where that isn't goodput.
+fn figures(journal: &dyn Journal, experiment: &ComparedExperiment) -> Result<Vec<f64>, Problem> {
+    let mut figures = Vec::new();
+    for (id, _) in &experiment.sessions {
+        let read = journal.for_each_trial(id, WithSamples::No, &mut |trial| {
+            let counts = matches!(trial.outcome.status, Status::Completed | Status::Incomplete);
+            let of_round = matches!(trial.spec.phase, Phase::Round | Phase::Plateau) && trial.spec.arm == 0;
+            figures.extend(trial.outcome.figure(experiment.measured.scale).filter(|_| counts && of_round));
+            Ok(())
+        });
+        read.map_err(|error| wt_setup::journal::problem(&error))?;
+    }
+    Ok(figures)
 }
 
 /// The different links that the trials of an experiment ran over, in the order in which they were first seen.

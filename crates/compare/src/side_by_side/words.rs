@@ -1,6 +1,7 @@
 use super::answer::{SharedSetting, SideBySideAnswer};
 use super::experiment::TriedSetting;
-use wt_units::{BitsPerSecond, counted};
+use wt_report::times_of as times;
+use wt_units::counted;
 
 /// More columns than this are written below each other.
 const WIDTH: usize = 100;
@@ -37,19 +38,20 @@ fn headline(answer: &SideBySideAnswer) -> String {
 
 /// Each experiment with its number, and how its current settings did beside those of the first.
 fn experiments(answer: &SideBySideAnswer) -> Vec<Vec<String>> {
-    let head = ["", "experiment", "target", "rounds", "goodput", "of 1"].map(str::to_owned).to_vec();
+    let mut measured = answer.experiments.iter().map(|one| one.measured.head());
+    let first = measured.next().unwrap_or_default();
+    let name = if measured.all(|name| name == first) { first } else { "figure" };
+    let head = ["", "experiment", "target", "rounds", name, "of 1"].map(str::to_owned).to_vec();
     let row = |(at, one): (usize, &super::experiment::ComparedExperiment)| {
-        let goodput = one.goodput_bps.map_or_else(|| "–".to_owned(), |bps| BitsPerSecond(bps as u64).human());
         let found = answer.current.iter().find(|current| current.experiment == one.id);
-        let of_first =
-            found.and_then(|current| current.difference).map(|difference| format!("×{:.3}", difference.ratio));
+        let of_first = found.and_then(|current| current.difference).map(|difference| fine(difference.ratio));
         let target = if one.tunnel == "lab" { format!("lab {}", one.target) } else { one.target.clone() };
         vec![
             (at + 1).to_string(),
             one.id.clone(),
             target,
             one.rounds.to_string(),
-            goodput,
+            one.measured.show(one.figure),
             of_first.unwrap_or_default(),
         ]
     };
@@ -77,12 +79,18 @@ fn settings(answer: &SideBySideAnswer) -> Vec<Vec<String>> {
     std::iter::once(head).chain(answer.settings.iter().map(row)).collect()
 }
 
+/// `×0.997`: hours lie closer together than settings.
+fn fine(ratio: f64) -> String {
+    if (0.1..10.0).contains(&ratio) { format!("×{ratio:.3}") } else { times(ratio) }
+}
+
 /// `×1.05 (1.02 to 1.09)`.
 fn tried(tried: &TriedSetting) -> String {
     let Some(ratio) = tried.ratio else { return "no estimate".to_owned() };
-    let interval =
-        tried.low.zip(tried.high).map_or_else(String::new, |(low, high)| format!(" ({low:.2} to {high:.2})"));
-    format!("×{ratio:.2}{interval}")
+    let interval = tried.low.zip(tried.high).map_or_else(String::new, |(low, high)| {
+        format!(" ({} to {})", times(low).trim_start_matches('×'), times(high).trim_start_matches('×'))
+    });
+    format!("{}{interval}", times(ratio))
 }
 
 fn remarks(answer: &SideBySideAnswer) -> Vec<String> {
@@ -93,6 +101,9 @@ fn remarks(answer: &SideBySideAnswer) -> Vec<String> {
              current settings lie apart."
                 .to_owned(),
         );
+    }
+    if answer.comparable && answer.experiments.iter().any(|one| one.measured.better == "smaller") {
+        lines.push("Ratios are so that larger is better.".to_owned());
     }
     if answer.settings.iter().any(|shared| shared.combined == "mean") {
         lines.push("Evidence together is the mean of theirs, since they share trials or an order.".to_owned());
@@ -114,11 +125,11 @@ fn of_setting(shared: &SharedSetting) -> Vec<String> {
     }
     if let Some(other) = shared.elsewhere {
         lines.push(format!(
-            "Where {label} wasn't measured expect ×{:.2} (×{:.2} to ×{:.2}, an estimate, too narrow where few were measured; {:.0} % \
+            "Where {label} wasn't measured expect {} ({} to {}, an estimate, too narrow where few were measured; {:.0} % \
              of the variation isn't noise).",
-            other.ratio,
-            other.low,
-            other.high,
+            times(other.ratio),
+            times(other.low),
+            times(other.high),
             other.heterogeneity * 100.0
         ));
     }

@@ -5,9 +5,10 @@ use crate::common::{ran, windtunnel};
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use serde_json::Value;
 use std::path::Path;
-use wt_journal::{Arm, Journal as _, NewExperiment, SqliteJournal, State};
-use wt_trial::{Amount, Direction, Phase, Status, TrialOutcome, TrialSpec, Workload};
-use wt_units::Settings;
+use std::time::Duration;
+use wt_journal::{Arm, ExperimentConfig, Journal as _, NewExperiment, SqliteJournal, State, TuneConfig};
+use wt_trial::{Amount, Direction, Lateness, Measures, Phase, Spread, Status, TrialOutcome, TrialSpec, Workload};
+use wt_units::{Bytes, Settings};
 
 /// A journal with one experiment of two arms; the second is ahead by a tenth until `changed`, and the same from there.
 fn journal(path: &Path, trials: u32, changed: u32) {
@@ -21,14 +22,11 @@ fn journal(path: &Path, trials: u32, changed: u32) {
         order: 1,
         arm: 0,
         settings: Settings::new(),
-        workload: Workload::Bulk {
-            direction: Direction::Down,
-            amount: Amount::Time(std::time::Duration::from_secs(1)),
-        },
-        deadline: std::time::Duration::from_secs(9),
+        workload: Workload::Bulk { direction: Direction::Down, amount: Amount::Time(Duration::from_secs(1)) },
+        deadline: Duration::from_secs(9),
         seed: 1,
     };
-    let second = std::time::Duration::from_secs(1);
+    let second = Duration::from_secs(1);
     let outcome = TrialOutcome { bytes: 1_000_000, ..TrialOutcome::empty(Status::Completed, second, "") };
     let trial = journal.begin_trial(&spec, 0).unwrap();
     journal.finish_trial(trial, &outcome).unwrap();
@@ -208,4 +206,63 @@ fn whoever_only_reads_makes_no_journal_and_one_file_is_no_two_forms() {
     let told = ran(windtunnel(home.path()).args(["journal", "prune", "--json"]).output().unwrap());
     let problem: Value = serde_json::from_str(&told.err).unwrap();
     assert!(problem["what"].as_str().unwrap().contains("<EXPERIMENT>"), "{problem}");
+}
+
+#[test]
+fn experiments_are_compared_by_what_their_trials_measured() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("j.sqlite3");
+    let mut journal = SqliteJournal::open(&path).unwrap();
+    let second = Duration::from_secs(1);
+    let workload = Workload::Stream {
+        direction: Direction::Down,
+        message: Bytes(500),
+        interval: Duration::from_millis(20),
+        time: second,
+    };
+    // The same bytes in the same time; the messages of the second come a thousand times as late.
+    for (id, p99_us) in [("early", 1_000), ("late", 1_000_000)] {
+        let arms =
+            ["current", "other"].map(|label| Arm { label: label.to_owned(), settings: Settings::new() }).to_vec();
+        let tune = TuneConfig { workload: Some(workload.clone()), ..TuneConfig::default() };
+        let config = ExperimentConfig::Tune(Box::new(tune));
+        journal.create_experiment(&NewExperiment { arms, config, ..NewExperiment::new(id, "lan", "lab") }).unwrap();
+        for (round, arm) in [(1, 0), (1, 1), (2, 1), (2, 0)] {
+            let spec = TrialSpec {
+                experiment: id.into(),
+                phase: Phase::Round,
+                round,
+                order: 1 + u32::from((round == 1) == (arm == 1)),
+                arm,
+                settings: Settings::new(),
+                workload: workload.clone(),
+                deadline: 9 * second,
+                seed: 1,
+            };
+            let spread = Spread { count: 50, p99_us, max_us: p99_us, ..Spread::default() };
+            let lateness = Lateness { expected: 50, spread, ..Lateness::default() };
+            let score = Some(lateness.score());
+            let measures = Measures { lateness: Some(lateness), score, ..Measures::default() };
+            let outcome =
+                TrialOutcome { bytes: 25_000, measures, ..TrialOutcome::empty(Status::Completed, second, "") };
+            let trial = journal.begin_trial(&spec, 0).unwrap();
+            journal.finish_trial(trial, &outcome).unwrap();
+        }
+        journal.finish_experiment(id, State::Finished, 1, None).unwrap();
+    }
+    drop(journal);
+    let compare = |more: &[&str]| {
+        let args = [&["compare", "early", "late", "--journal"][..], &[path.to_str().unwrap()], more].concat();
+        ran(windtunnel(home.path()).args(args).output().unwrap())
+    };
+    let told = compare(&["--json"]);
+    let answer: Value = serde_json::from_str(&told.out).unwrap_or_else(|_| panic!("{}{}", told.out, told.err));
+    let [early, late] = answer["experiments"].as_array().unwrap().as_slice() else { panic!("{answer:#}") };
+    assert_eq!((&early["measured"]["name"], &early["goodput_bps"]), (&"lateness (99 %)".into(), &200_000.0.into()));
+    assert_eq!((&early["figure"], &late["figure"]), (&0.001.into(), &1.0.into()));
+    let ratio = answer["current"][0]["difference"]["ratio"].as_f64().unwrap();
+    assert!((ratio - 0.001).abs() < 1e-9, "larger is better: {ratio}");
+    let text = compare(&[]).out;
+    assert!(text.contains("late (99 %)") && text.contains("1.00 ms") && text.contains("×0.001"), "{text}");
+    assert!(!text.contains("goodput") && text.contains("larger is better"), "{text}");
 }
