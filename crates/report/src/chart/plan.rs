@@ -7,12 +7,16 @@ const MOST_POINTS: usize = 2_000;
 const MOST_ROWS: usize = 60;
 
 /// One mark: where it stands, and its interval if it has one. Shares of the plot's width and height, 0 bottom left.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(super) struct Mark {
     pub(super) x: f64,
     pub(super) y: f64,
     /// Ends of the interval along the axis of values.
     pub(super) ends: Option<(f64, f64)>,
+    /// Whether the interval goes on beyond each of them.
+    pub(super) open: (bool, bool),
+    /// Whether it is no point, and stands there for the line's sake.
+    pub(super) is_corner: bool,
 }
 
 /// What a series looks like once it is laid out.
@@ -22,6 +26,13 @@ pub(super) struct Shape {
     /// Whether the points are joined.
     pub(super) joined: bool,
     pub(super) marks: Vec<Mark>,
+}
+
+impl Shape {
+    /// The marks that are points.
+    pub(super) fn points(&self) -> impl Iterator<Item = &Mark> + '_ {
+        self.marks.iter().filter(|mark| !mark.is_corner)
+    }
 }
 
 /// A rule that lies inside the plot.
@@ -117,8 +128,8 @@ pub(super) fn rows(chart: &Chart) -> Option<Rows> {
     for (index, series) in chart.series.iter().enumerate() {
         for (place, &(x, y)) in series.points.iter().enumerate() {
             let (Some(row), Some(share)) = (row_of(x), values.share(y)) else { continue };
-            let ends = interval(series, place, &values);
-            rows[row].marks.push((index, Mark { x: share, y: 0.0, ends }));
+            let (ends, open) = interval(series, place, &values);
+            rows[row].marks.push((index, Mark { x: share, ends, open, ..Mark::default() }));
         }
     }
     // A bound on the work, and on what a reader can tell apart.
@@ -142,16 +153,22 @@ fn ends(series: &Series) -> impl Iterator<Item = f64> {
     ends.iter().flat_map(|&(low, high)| [low, high])
 }
 
-fn interval(series: &Series, place: usize, range: &Range) -> Option<(f64, f64)> {
-    if series.kind == Kind::Bars {
+/// Where the interval of a point ends, and whether it goes on from there.
+fn interval(series: &Series, place: usize, range: &Range) -> (Option<(f64, f64)>, (bool, bool)) {
+    let bar = |&(_, y): &(f64, f64)| {
         // A logarithmic axis has no zero: there bars begin at its edge.
-        let value = range.share(series.points.get(place)?.1)?;
-        let zero = range.share(0.0).unwrap_or(0.0);
-        return Some((zero.min(value), zero.max(value)));
+        let (value, zero) = (range.share(y)?, range.share(0.0).unwrap_or(0.0));
+        Some((zero.min(value), zero.max(value)))
+    };
+    match &series.kind {
+        Kind::Bars => (series.points.get(place).and_then(bar), (false, false)),
+        Kind::Intervals(ends) => {
+            let Some(&(low, high)) = ends.get(place) else { return (None, (false, false)) };
+            let open = |end: f64| range.share(end).is_none();
+            (range.share_clamped(low).zip(range.share_clamped(high)), (open(low), open(high)))
+        }
+        _ => (None, (false, false)),
     }
-    let Kind::Intervals(ends) = &series.kind else { return None };
-    let &(low, high) = ends.get(place)?;
-    Some((range.share_clamped(low)?, range.share_clamped(high)?))
 }
 
 fn shape(series: &Series, x: &Range, y: &Range) -> Shape {
@@ -160,7 +177,8 @@ fn shape(series: &Series, x: &Range, y: &Range) -> Shape {
         .iter()
         .enumerate()
         .filter_map(|(place, &(px, py))| {
-            Some(Mark { x: x.share(px)?, y: y.share(py)?, ends: interval(series, place, y) })
+            let (ends, open) = interval(series, place, y);
+            Some(Mark { x: x.share(px)?, y: y.share(py)?, ends, open, is_corner: false })
         })
         .collect();
     let joined = matches!(series.kind, Kind::Line | Kind::Steps);
@@ -213,7 +231,7 @@ fn corners(marks: &[Mark]) -> Vec<Mark> {
     let mut stairs = Vec::with_capacity(marks.len() * 2);
     for mark in marks {
         if let Some(Mark { y, .. }) = stairs.last().copied() {
-            stairs.push(Mark { x: mark.x, y, ends: None });
+            stairs.push(Mark { x: mark.x, y, is_corner: true, ..Mark::default() });
         }
         stairs.push(*mark);
     }

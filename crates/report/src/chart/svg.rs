@@ -252,8 +252,9 @@ fn draw_shape(pen: &mut Pen<'_>, index: usize, shape: &Shape, frame: Frame) {
         if let Some((low, high)) = mark.ends {
             let (x, low, high) = (frame.x(mark.x), frame.y(low), frame.y(high));
             pen.line((x, low), (x, high), color, 2);
-            pen.line((x - 5, low), (x + 5, low), color, 2);
-            pen.line((x - 5, high), (x + 5, high), color, 2);
+            for (y, _) in [(low, mark.open.0), (high, mark.open.1)].into_iter().filter(|(_, open)| !open) {
+                pen.line((x - 5, y), (x + 5, y), color, 2);
+            }
         }
     }
     if shape.joined {
@@ -261,9 +262,10 @@ fn draw_shape(pen: &mut Pen<'_>, index: usize, shape: &Shape, frame: Frame) {
         // Many points make a line of marks; a few of them are enough to tell the series apart.
         let gap = (frame.right - frame.left) / 6;
         let mut next = frame.left + (index as i32 * 17) % gap.max(1);
-        for mark in &shape.marks {
+        let few = shape.points().count() <= 12;
+        for mark in shape.points() {
             let at = frame.at(mark);
-            if shape.marks.len() <= 12 || at.0 >= next {
+            if few || at.0 >= next {
                 pen.mark(index, at);
                 next = at.0 + gap;
             }
@@ -385,7 +387,7 @@ fn draw_lying(pen: &mut Pen<'_>, series: usize, mark: &Mark, frame: Frame, y: i3
     if let Some((low, high)) = mark.ends {
         let (first, last) = (frame.x(low), frame.x(high));
         pen.line((first, y), (last, y), color, 2);
-        for (x, open, way) in [(first, low <= 0.0, 5), (last, high >= 1.0, -5)] {
+        for (x, open, way) in [(first, mark.open.0, 5), (last, mark.open.1, -5)] {
             if open {
                 pen.path([(x + way, y - 5), (x, y), (x + way, y + 5)].into_iter(), color);
             } else {

@@ -217,7 +217,7 @@ impl Canvas {
     fn marks_along(&mut self, index: usize, shape: &Shape) {
         let gap = (self.columns / 5).max(4);
         let mut next = 2 + index * 3;
-        for mark in &shape.marks {
+        for mark in shape.points() {
             let at = column(mark.x, self.columns);
             if at >= next || shape.marks.len() == 1 {
                 self.put(at, self.row(mark.y), MARKS[index % MARKS.len()], index as u8);
@@ -229,12 +229,10 @@ impl Canvas {
     fn bar(&mut self, mark: &Mark, low: f64, high: f64, owner: u8) {
         let (top, bottom, at) = (self.row(high), self.row(low), column(mark.x, self.columns));
         for row in top..=bottom {
-            let sign = if row == top {
-                '┬'
-            } else if row == bottom {
-                '┴'
-            } else {
-                '│'
+            let sign = match row {
+                row if row == top && !mark.open.1 => '┬',
+                row if row == bottom && !mark.open.0 => '┴',
+                _ => '│',
             };
             self.put(at, row, sign, owner);
         }
@@ -246,8 +244,8 @@ impl Canvas {
         if let Some((low, high)) = mark.ends {
             let (first, last) = (column(low, self.columns), column(high, self.columns));
             (first..=last).for_each(|column| self.put(column, row, '─', owner));
-            self.put(first, row, if low <= 0.0 { '◁' } else { '├' }, owner);
-            self.put(last, row, if high >= 1.0 { '▷' } else { '┤' }, owner);
+            self.put(first, row, if mark.open.0 { '◁' } else { '├' }, owner);
+            self.put(last, row, if mark.open.1 { '▷' } else { '┤' }, owner);
         }
         self.put(column(mark.x, self.columns), row, MARKS[series % MARKS.len()], owner);
     }

@@ -156,6 +156,29 @@ fn every_axis_has_two_ticks_that_differ() {
 }
 
 #[test]
+fn only_points_have_marks_and_only_what_goes_on_is_open() {
+    let stairs = Series::steps("", vec![(0.0, 1.0), (1.0, 4.0), (2.0, 2.0)]);
+    let chart = Chart { series: vec![stairs, Series::points("", vec![(2.0, 3.0)])], ..Chart::default() };
+    assert_eq!(chart.to_svg(400, 200).matches("<circle").count(), 3, "corners are no points");
+    // From 0 on, as the requests of a page are.
+    let forest = |axis: Axis, ends: (f64, f64)| Chart {
+        y: axis,
+        categories: vec!["one".into()],
+        series: vec![Series::intervals("", &[(0.0, ends.0, 2.0, ends.1)])],
+        ..Chart::default()
+    };
+    let closed = forest(Axis::linear("time", "ms"), (0.0, 3.0));
+    let text = closed.to_terminal(60, 10, false);
+    assert!(text.contains('├') && text.contains('┤') && !text.contains('◁'), "{text}");
+    assert_eq!(closed.to_svg(400, 200).matches("<polyline").count(), 0);
+    for (axis, ends) in [(Axis::log2("ratio", ""), (0.0, 4.0)), (Axis::linear("", ""), (f64::NEG_INFINITY, 4.0))] {
+        let text = forest(axis.clone(), ends).to_terminal(60, 10, false);
+        assert!(text.contains('◁') && text.contains('┤'), "{text}");
+        assert_eq!(forest(axis, ends).to_svg(400, 200).matches("<polyline").count(), 1);
+    }
+}
+
+#[test]
 fn things_with_names_stand_at_their_names() {
     let axis = Axis::named("cc", vec!["reno".into(), "cubic".into()]);
     assert_eq!(ticks(&axis, [0.0, 1.0], 8), ["reno", "cubic"]);
@@ -189,7 +212,8 @@ fn numbers_are_short() {
 
 #[test]
 fn thinning_keeps_the_peaks_and_the_ends() {
-    let mut marks: Vec<Mark> = (0..100_000).map(|i| Mark { x: f64::from(i) / 1e5, y: 0.5, ends: None }).collect();
+    let mut marks: Vec<Mark> =
+        (0..100_000).map(|i| Mark { x: f64::from(i) / 1e5, y: 0.5, ..Mark::default() }).collect();
     marks[33_333].y = 0.9;
     marks[66_666].y = 0.1;
     let thinned = thin(marks.clone(), 2_000);
@@ -204,7 +228,7 @@ fn points_are_thinned_to_a_picture_of_all_of_them() {
     // Most heights are near the middle; 26 places come again and again.
     let any = |i: u32| f64::from((i ^ (i >> 7)).wrapping_mul(2_654_435_761).rotate_left(13).wrapping_mul(0x45d9_f3b5));
     let height = |i: u32| (0..6).map(|k| any(i * 6 + k) / f64::from(u32::MAX)).sum();
-    let of = |i: u32| Mark { x: f64::from(i % 26) / 26.0, y: height(i), ends: None };
+    let of = |i: u32| Mark { x: f64::from(i % 26) / 26.0, y: height(i), ..Mark::default() };
     let marks: Vec<Mark> = (0..40_000).map(of).collect();
     let near = |marks: &[Mark]| {
         let y = marks.iter().map(|m| m.y).sum::<f64>() / marks.len() as f64;
