@@ -41,6 +41,8 @@ pub(super) struct Line {
     pub(super) kind: RuleKind,
     pub(super) at: f64,
     pub(super) label: String,
+    /// How many run the same way before it: its dashes are others than theirs.
+    pub(super) pattern: usize,
 }
 
 /// A chart with numbers along both axes.
@@ -98,15 +100,18 @@ pub(super) fn plane(chart: &Chart) -> Option<Plane> {
     let y_values = points().filter(drawable).map(|p| p.1).chain(ends).chain(rules(RuleKind::Horizontal));
     let y = Range::of(&chart.y, y_values)?;
     let shapes = chart.series.iter().map(|series| shape(series, &x, &y)).collect();
-    let lines = chart
-        .rules
-        .iter()
-        .filter_map(|rule| {
-            let range = if rule.kind == RuleKind::Horizontal { &y } else { &x };
-            Some(Line { kind: rule.kind, at: range.share(rule.at)?, label: clean(&rule.label) })
-        })
-        .collect();
+    let lines = [(RuleKind::Horizontal, &y), (RuleKind::Vertical, &x)];
+    let lines = lines.into_iter().flat_map(|(kind, range)| self::lines(chart, kind, range)).collect();
     Some(Plane { x, y, shapes, lines })
+}
+
+/// The rules that run one way, as far as they can be shown.
+fn lines(chart: &Chart, kind: RuleKind, range: &Range) -> Vec<Line> {
+    let rules = chart.rules.iter().filter(|rule| rule.kind == kind).enumerate();
+    let line = |(pattern, rule): (usize, &super::Rule)| {
+        Some(Line { kind, at: range.share(rule.at)?, label: clean(&rule.label), pattern })
+    };
+    rules.filter_map(line).collect()
 }
 
 /// Marks of one series of points in a row.
@@ -122,7 +127,7 @@ pub(super) fn rows(chart: &Chart) -> Option<Rows> {
     let ends = chart.series.iter().flat_map(ends);
     // A bar shows its value by its length, so that its begin must be seen.
     let zero = chart.series.iter().any(|series| series.kind == Kind::Bars).then_some(0.0);
-    let values = Range::of(&chart.y, points().chain(ends).chain(zero).chain(rules.clone().map(|rule| rule.at)))?;
+    let values = Range::of(&chart.y, points().chain(ends).chain(zero).chain(rules.map(|rule| rule.at)))?;
     let mut rows: Vec<Row> =
         chart.categories.iter().take(shown).map(|name| Row { name: clean(name), marks: Vec::new() }).collect();
     for (index, series) in chart.series.iter().enumerate() {
@@ -141,9 +146,7 @@ pub(super) fn rows(chart: &Chart) -> Option<Rows> {
             seen.1 <= if points { MOST_MARKS } else { 1 }
         });
     }
-    let lines = rules
-        .filter_map(|rule| Some(Line { kind: rule.kind, at: values.share(rule.at)?, label: clean(&rule.label) }))
-        .collect();
+    let lines = lines(chart, RuleKind::Horizontal, &values);
     Some(Rows { values, rows, left_out: chart.categories.len() - shown, lines })
 }
 

@@ -99,7 +99,7 @@ struct Entry {
 #[derive(Clone, Copy)]
 enum Sign {
     Series { index: usize, joined: bool },
-    Rule,
+    Rule { pattern: usize },
 }
 
 impl Head {
@@ -116,10 +116,11 @@ impl Head {
             (Sign::Series { index, joined }, &series.name)
         });
         // On a plane the rules have their labels beside them.
-        let rules = chart.rules.iter().filter(|rule| lying && rule.kind == RuleKind::Horizontal);
+        let rules = chart.rules.iter().filter(|rule| lying && rule.kind == RuleKind::Horizontal).enumerate();
+        let rules = rules.map(|(pattern, rule)| (Sign::Rule { pattern }, &rule.label));
         let mut legend = Vec::new();
         let mut x = 8;
-        for (sign, name) in series.chain(rules.map(|rule| (Sign::Rule, &rule.label))).filter(|(_, n)| !n.is_empty()) {
+        for (sign, name) in series.chain(rules).filter(|(_, n)| !n.is_empty()) {
             let name = cut(&clean(name), most(CHARACTER).saturating_sub(6));
             let room = wide(&name) + 46;
             if x > 8 && x + room > width - 8 {
@@ -140,7 +141,7 @@ impl Head {
         for Entry { x, y, sign, name } in &self.legend {
             let middle = y + LINE / 2;
             match sign {
-                Sign::Rule => pen.dashed((x + 12, y + 1), (x + 12, y + LINE - 1)),
+                Sign::Rule { pattern } => pen.dashed((x + 12, y + 1), (x + 12, y + LINE - 1), *pattern),
                 Sign::Series { index, joined } => {
                     if *joined {
                         pen.line((*x, middle), (x + 24, middle), color_of(*index), 2);
@@ -294,14 +295,17 @@ fn inked(shape: &Shape, frame: Frame) -> Vec<(i32, i32)> {
     ink
 }
 
+/// Left, top, right and bottom in pixels.
+type Area = (i32, i32, i32, i32);
+
 /// Rules with their labels: upright ones above the plot, a line each; level ones where they hide the fewest points.
 fn rules(pen: &mut Pen<'_>, plane: &Plane, frame: Frame, strip: i32, taken: &[(i32, i32)]) {
-    let mut boxes: Vec<(i32, i32, i32, i32)> = Vec::new();
+    let mut boxes: Vec<Area> = Vec::new();
     let (uprights, levels): (Vec<&Line>, Vec<&Line>) =
         plane.lines.iter().partition(|line| line.kind == RuleKind::Vertical);
     for (row, line) in uprights.into_iter().enumerate() {
         let (x, y) = (frame.x(line.at), strip + 4 + row as i32 * LINE);
-        pen.dashed((x, y + LINE / 2 + 7), (x, frame.bottom));
+        pen.dashed((x, y + LINE / 2 + 7), (x, frame.bottom), line.pattern);
         let label = fit(&line.label, frame.right - 4);
         let half = wide(&label) / 2;
         let middle = x.min(frame.right - half).max(4 + half);
@@ -309,31 +313,29 @@ fn rules(pen: &mut Pen<'_>, plane: &Plane, frame: Frame, strip: i32, taken: &[(i
         boxes.push((middle - half, y, middle + half, y + LINE - 2));
         boxes.push((x - 4, y, x + 4, frame.bottom));
     }
+    let strokes: Vec<Area> =
+        levels.iter().map(|line| frame.y(line.at)).map(|y| (frame.left, y - 1, frame.right, y + 1)).collect();
     for line in levels {
         let y = frame.y(line.at);
-        pen.dashed((frame.left, y), (frame.right, y));
+        pen.dashed((frame.left, y), (frame.right, y), line.pattern);
         let label = fit(&line.label, frame.right - frame.left);
-        let Some(best) = roomiest(&label, y, frame, taken, &boxes) else { continue };
+        // Off the other rules' strokes; where they lie too close for that, on them rather than nowhere.
+        let clear = roomiest(&label, y, frame, taken, &[&boxes[..], &strokes].concat());
+        let Some(best) = clear.or_else(|| roomiest(&label, y, frame, taken, &boxes)) else { continue };
         pen.text(&label, (best.0, (best.1 + best.3) / 2), HPos::Left, TEXT, false);
         boxes.push(best);
     }
 }
 
 /// The box beside a level rule in which a label hides the fewest points and no other label.
-fn roomiest(
-    label: &str,
-    y: i32,
-    frame: Frame,
-    taken: &[(i32, i32)],
-    boxes: &[(i32, i32, i32, i32)],
-) -> Option<(i32, i32, i32, i32)> {
+fn roomiest(label: &str, y: i32, frame: Frame, taken: &[(i32, i32)], boxes: &[Area]) -> Option<Area> {
     let width = wide(label);
     let slack = (frame.right - frame.left - width - 8).max(0);
     let tops = [y - LINE, y + 2];
     let lefts = || (0..=16).rev().map(move |part| frame.left + 4 + slack * part / 16);
     let candidates =
         tops.into_iter().flat_map(|top| lefts().map(move |left| (left, top, left + width, top + LINE - 2)));
-    let free = |b: &(i32, i32, i32, i32)| {
+    let free = |b: &Area| {
         b.1 >= frame.top - LINE
             && b.3 <= frame.bottom
             && !boxes.iter().any(|o| b.0 < o.2 && o.0 < b.2 && b.1 < o.3 && o.1 < b.3)
@@ -361,7 +363,7 @@ fn draw_rows(pen: &mut Pen<'_>, chart: &Chart, plan: &Rows, head: i32, width: i3
         pen.grid((frame.x(*share), top), (frame.x(*share), bottom));
     }
     for line in &plan.lines {
-        pen.dashed((frame.x(line.at), top), (frame.x(line.at), bottom));
+        pen.dashed((frame.x(line.at), top), (frame.x(line.at), bottom), line.pattern);
     }
     for (place, row) in plan.rows.iter().enumerate() {
         let start = top + height * place as i32;
@@ -423,11 +425,12 @@ impl Pen<'_> {
     }
 
     /// A dashed line, level or upright.
-    fn dashed(&mut self, from: (i32, i32), to: (i32, i32)) {
+    fn dashed(&mut self, from: (i32, i32), to: (i32, i32), pattern: usize) {
+        let (dash, gap) = [(5, 4), (2, 3), (11, 4)][pattern % 3];
         let length = (to.0 - from.0).max(to.1 - from.1);
         let (dx, dy) = if to.0 > from.0 { (1, 0) } else { (0, 1) };
-        for start in (0..length).step_by(9) {
-            let end = (start + 5).min(length);
+        for start in (0..length).step_by(dash + gap) {
+            let end = (start + dash as i32).min(length);
             let point = |along: i32| (from.0 + dx * along, from.1 + dy * along);
             let _ = self.backend.draw_line(point(start), point(end), &stroke(NEUTRAL, 1.0, 2));
         }

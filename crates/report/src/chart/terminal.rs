@@ -5,6 +5,9 @@ use super::{Chart, Kind, RuleKind, clean, cut, cut_middle};
 const MARKS: [char; 12] = ['●', '■', '▲', '◆', '○', '×', '▼', '□', '△', '◇', '+', '▽'];
 /// The palette of Okabe and Ito as near as 256 colours come to it, without black and yellow.
 const COLORS: [u8; 6] = [32, 172, 36, 175, 74, 166];
+/// Dashes of level and of upright rules; they differ as the marks do.
+const LEVEL: [char; 3] = ['╌', '┈', '═'];
+const UPRIGHT: [char; 3] = ['┆', '┊', '║'];
 /// In place of a series' number: belongs to a rule.
 const RULE: u8 = u8::MAX;
 
@@ -67,7 +70,7 @@ fn draw_rows(chart: &Chart, plan: &Rows, width: usize, color: bool, out: &mut Ve
         let name = cut_middle(&row.name, gutter);
         let mut canvas = Canvas::new(columns, row.lanes().max(1));
         for line in &plan.lines {
-            canvas.upright(line.at);
+            canvas.upright(line);
         }
         for (series, mark) in &row.marks {
             match chart.series.get(*series).map(|series| &series.kind) {
@@ -127,7 +130,11 @@ fn legend(shapes: &[Shape], lines: &[Line], width: usize, color: bool) -> Vec<St
     }
     for line in lines.iter().filter(|line| !line.label.is_empty()) {
         let label = cut(&line.label, width.saturating_sub(6));
-        let sign = if line.kind == RuleKind::Horizontal { "╌╌" } else { "┆" };
+        let sign = if line.kind == RuleKind::Horizontal {
+            LEVEL[line.pattern % 3].to_string().repeat(2)
+        } else {
+            UPRIGHT[line.pattern % 3].to_string()
+        };
         let length = sign.chars().count() + 1 + label.chars().count();
         entries.push((format!("{sign} {label}"), length));
     }
@@ -180,16 +187,16 @@ impl Canvas {
 
     fn rule(&mut self, line: &Line) {
         if line.kind == RuleKind::Vertical {
-            self.upright(line.at);
+            self.upright(line);
         } else {
             let row = self.row(line.at);
-            (0..self.columns).for_each(|column| self.put(column, row, '╌', RULE));
+            (0..self.columns).for_each(|column| self.put(column, row, LEVEL[line.pattern % 3], RULE));
         }
     }
 
-    fn upright(&mut self, at: f64) {
-        let column = column(at, self.columns);
-        (0..self.rows).for_each(|row| self.put(column, row, '┆', RULE));
+    fn upright(&mut self, line: &Line) {
+        let column = column(line.at, self.columns);
+        (0..self.rows).for_each(|row| self.put(column, row, UPRIGHT[line.pattern % 3], RULE));
     }
 
     fn shape(&mut self, index: usize, shape: &Shape, several: bool) {
@@ -280,7 +287,7 @@ impl Canvas {
             cell.dots |= BITS[x % 2][y % 4];
             cell.owner = owner;
             // A line hides a rule, never a mark.
-            cell.over = cell.over.filter(|c| !matches!(c, '╌' | '┆'));
+            cell.over = cell.over.filter(|c| !LEVEL.contains(c) && !UPRIGHT.contains(c));
         }
     }
 

@@ -179,6 +179,41 @@ fn only_points_have_marks_and_only_what_goes_on_is_open() {
 }
 
 #[test]
+fn rules_differ_by_their_dashes_and_no_label_lies_on_another_rule() {
+    let rules = vec![Rule::horizontal(6.68, "current"), Rule::horizontal(6.79, "the link's limit")];
+    let line = Series::line("", vec![(0.0, 6.4), (1.0, 6.5)]);
+    let chart = Chart { series: vec![line], rules, ..Chart::default() };
+    let text = chart.to_terminal(80, 16, false);
+    let signs: Vec<&str> = ["current", "the link"]
+        .iter()
+        .filter_map(|label| text.split(&format!(" {label}")).next()?.split_whitespace().last())
+        .collect();
+    assert!(signs.len() == 2 && signs[0] != signs[1], "{text}");
+    assert!(signs.iter().all(|sign| text.matches(&sign.repeat(20)).count() == 1), "{text}");
+    let ascii = signs.iter().map(|sign| crate::plain::ascii(sign)).collect::<std::collections::BTreeSet<_>>();
+    assert_eq!(ascii.len(), 2);
+    // Heights of the level strokes, and of the labels' middles.
+    let close =
+        Chart { rules: vec![Rule::horizontal(6.68, "current"), Rule::horizontal(6.70, "the link's limit")], ..chart };
+    let svg = close.to_svg(720, 300);
+    let number = |line: &str, name: &str| -> Option<f64> {
+        line.split(&format!(" {name}=\"")).nth(1)?.split('"').next()?.parse().ok()
+    };
+    let strokes: Vec<f64> = svg
+        .lines()
+        .filter(|line| line.contains("stroke-width=\"2\"") && line.starts_with("<line"))
+        .filter_map(|line| number(line, "y1"))
+        .collect();
+    let lines: Vec<&str> = svg.lines().collect();
+    let at =
+        |label: &str| lines.windows(2).find(|pair| pair[1] == label).and_then(|pair| number(pair[0], "y")).unwrap();
+    for label in ["current", "the link&apos;s limit"] {
+        let y = at(label);
+        assert!(!strokes.is_empty() && strokes.iter().all(|stroke| (stroke - y).abs() > 6.0), "{label} {y} {svg}");
+    }
+}
+
+#[test]
 fn things_with_names_stand_at_their_names() {
     let axis = Axis::named("cc", vec!["reno".into(), "cubic".into()]);
     assert_eq!(ticks(&axis, [0.0, 1.0], 8), ["reno", "cubic"]);
