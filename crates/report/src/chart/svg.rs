@@ -373,7 +373,11 @@ fn draw_rows(pen: &mut Pen<'_>, chart: &Chart, plan: &Rows, head: i32, width: i3
         for (series, mark) in &row.marks {
             let y = from + room * (row.lane(*series) as i32 * 2 + 1) / (row.lanes() as i32 * 2);
             match chart.series.get(*series).map(|series| &series.kind) {
-                Some(Kind::Bars) => pen.bar(*series, mark, frame, y),
+                // Bars of two series differ in colour alone, their marks in shape.
+                Some(Kind::Bars) => {
+                    pen.bar(*series, mark, frame, y);
+                    pen.mark(*series, (frame.x(mark.x), y));
+                }
                 _ => draw_lying(pen, *series, mark, frame, y),
             }
         }
@@ -440,11 +444,11 @@ impl Pen<'_> {
         let _ = self.backend.draw_path(points, &stroke(color, 1.0, 2));
     }
 
-    /// A thick line along the mark's interval.
+    /// A thick line along the interval, lower than the mark at its end.
     fn bar(&mut self, series: usize, mark: &Mark, frame: Frame, y: i32) {
         let Some((low, high)) = mark.ends else { return };
         let style = stroke(color_of(series), 1.0, 1);
-        let _ = self.backend.draw_rect((frame.x(low), y - 6), (frame.x(high), y + 6), &style, true);
+        let _ = self.backend.draw_rect((frame.x(low), y - 3), (frame.x(high), y + 3), &style, true);
     }
 
     /// The mark of a series; the shapes differ as well as the colours.

@@ -335,6 +335,22 @@ fn a_bar_is_as_long_as_its_value() {
     assert!(widths.len() >= 2 && (widths[1] / widths[0] - 4.0).abs() < 0.1, "{svg}");
 }
 
+#[test]
+fn bars_of_two_series_differ_without_colour() {
+    let chart = Chart {
+        y: Axis::linear("window", "segments"),
+        categories: vec!["ten".into(), "forty".into()],
+        series: vec![Series::bars("exact", vec![(0.0, 10.0)]), Series::bars("at least", vec![(1.0, 40.0)])],
+        ..Chart::default()
+    };
+    let svg = chart.to_svg(600, 200);
+    // One in the legend, one at the bar's end.
+    assert_eq!(svg.matches("<circle").count(), 2, "{svg}");
+    let plain = crate::plain::ascii(&chart.to_terminal(80, 10, false));
+    let bars: Vec<&str> = plain.lines().take(2).collect();
+    assert!(bars[0].contains("####o") && bars[1].contains("%%%%#") && !plain.contains('?'), "{plain}");
+}
+
 fn any_scale() -> impl Strategy<Value = Scale> {
     prop_oneof![Just(Scale::Linear), Just(Scale::Log2), Just(Scale::Log10)]
 }
