@@ -470,3 +470,13 @@ fn where_every_trial_failed_nothing_is_the_same() {
     let table = report.to_terminal(100, false);
     assert!(!table.contains("×1.00") && table.contains("every trial failed"), "{table}");
 }
+
+#[test]
+fn no_column_of_a_page_is_cut() {
+    let html = faster().to_html();
+    let style = html.split("<style>").nth(1).and_then(|rest| rest.split("</style>").next()).unwrap();
+    // The last one, what is shown, wraps; paper can't be scrolled.
+    assert!(style.contains("td:last-child { white-space: normal;"), "{style}");
+    let print = style.split("@media print").nth(1).unwrap();
+    assert!(print.contains(".scroll { overflow: visible; } th, td { white-space: normal; }"), "{print}");
+}
