@@ -1,6 +1,6 @@
 //! Stages in the words of scenario files, to be shown.
 
-use super::{Link, Scenario};
+use super::{Direction, Link, Scenario};
 use std::time::Duration;
 use wt_link::{Discipline, Distribution, JitterConfig, LossConfig, QueueBound, QueueConfig, RateConfig, StageConfig};
 use wt_units::format_duration;
@@ -21,6 +21,13 @@ impl std::fmt::Display for Described {
             write!(f, "{} {field} {value}", if index == 0 { ":" } else { "," })?;
         }
         Ok(())
+    }
+}
+
+impl Direction {
+    /// What packets pass before the queue, in order: losses, outages, a policer.
+    pub(crate) fn described_before(&self) -> impl Iterator<Item = Described> + '_ {
+        self.before.iter().map(described)
     }
 }
 
