@@ -20,8 +20,9 @@ pub fn times_of(ratio: f64) -> String {
     match ratio {
         r if r >= 100.0 => format!("×{r:.0}"),
         r if r >= 0.095 => format!("×{r:.2}"),
-        r if r < 1e-9 || r >= 0.0005 => format!("×{r:.3}"),
-        r => format!("×{r:.digits$}", digits = -r.log10().floor() as usize),
+        // In three digits it would be nothing.
+        r if (1e-9..0.0005).contains(&r) => format!("×{r:.digits$}", digits = -r.log10().floor() as usize),
+        r => format!("×{r:.3}"),
     }
 }
 
