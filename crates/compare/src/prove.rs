@@ -178,12 +178,21 @@ pub fn prove(
         journal: request.journal.as_deref(),
         until_ns: proved_until(host, &id.to_string()),
     };
-    let mut switch = |on: bool| host.switch(id, on);
-    let mut switched = Switched { switch: &mut switch, on: true };
-    let result = rounds(&proof, &mut switched, cancel, events);
+    proved_by(&proof, &mut |on| host.switch(id, on), events, cancel).map_err(|problem| proof.too_late(problem))
+}
+
+/// Proves what `switch` puts in force and takes back.
+fn proved_by(
+    proof: &Proof<'_>,
+    switch: &mut dyn FnMut(bool) -> Result<(), Problem>,
+    events: &mut dyn FnMut(ProveEvent),
+    cancel: &Cancel,
+) -> Result<ProveAnswer, Problem> {
+    let mut switched = Switched { switch, on: true };
+    let result = rounds(proof, &mut switched, cancel, events);
     // Whatever happened: the change is in force as it was.
     let restored = switched.set(true);
-    result.and_then(|answer| restored.map(|()| answer)).map_err(|problem| proof.too_late(problem))
+    result.and_then(|answer| restored.map(|()| answer))
 }
 
 struct Switched<'a> {
@@ -211,6 +220,7 @@ fn rounds(
     let mut config = Config::new(2);
     config.max_trials = Some(request.rounds * 2);
     config.twice = false;
+    config.both_ways = true;
     let mut experiment = Experiment::new(config).map_err(|error| Problem::usage(error.to_string()))?;
     let mut rng = ChaCha12Rng::seed_from_u64(monotonic_ns());
     let mut times: [Vec<f64>; 2] = [Vec::new(), Vec::new()];
@@ -367,7 +377,7 @@ fn ended_early(rounds: usize, asked: usize, why: Ending) -> String {
              windtunnel settings prove, or apply it with a longer --confirm-within."
         ),
         Ending::ByItself => format!(
-            " It ended after {rounds} of {asked} rounds: by estimate the rest would hardly have shown a gain (begin it anew if you \
+            " It ended after {rounds} of {asked} rounds: by estimate the rest would hardly have shown a difference (begin it anew if you \
              doubt that)."
         ),
     }
@@ -387,9 +397,11 @@ fn answer(request: &Proof<'_>, id: &str, found: &Assessment, times: [Vec<f64>; 2
     });
     let figure = ratio.map_or_else(String::new, |ratio| format!(", {} by estimate", share(ratio)));
     let odds = arm.map_or_else(String::new, |arm| {
+        // Of what is shown, else of what is more likely to be.
+        let faster = found.kind == VerdictKind::Faster || (!slower && arm.evidence >= arm.evidence_slower);
         format!(
             "evidence {:.1} : 1 of {:.0} : 1, {} rounds",
-            arm.evidence,
+            if faster { arm.evidence } else { arm.evidence_slower },
             arm.needed.unwrap_or(f64::INFINITY),
             found.rounds
         )
@@ -432,6 +444,40 @@ mod tests {
         assert!(ended_early(7, 20, Ending::ByItself).contains("after 7 of 20 rounds: by estimate"));
         assert!(ended_early(7, 20, Ending::OutOfTime).contains("longer --confirm-within"));
         assert!(ended_early(7, 20, Ending::Cancelled).contains("stopped after 7 of 20"));
+    }
+
+    /// A proof by this command, in which the change is a file: `$ON`.
+    fn proved(command: &str, rounds: usize, cancel: &Cancel) -> (Result<ProveAnswer, Problem>, bool) {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("on");
+        std::fs::write(&file, "").unwrap();
+        let by = ProvenBy::Command(format!("ON={}; {command}", file.display()));
+        let settings = Settings::new();
+        let journal = folder.path().join("journal");
+        let proof = Proof {
+            change: "1".to_owned(),
+            what: "a file",
+            settings: &settings,
+            by: &by,
+            rounds,
+            journal: Some(&journal),
+            until_ns: None,
+        };
+        let mut switch = |on: bool| {
+            let done = if on { std::fs::write(&file, "") } else { std::fs::remove_file(&file) };
+            done.map_err(|error| Problem::internal(error.to_string()))
+        };
+        let answer = proved_by(&proof, &mut switch, &mut |_| {}, cancel);
+        (answer, file.exists())
+    }
+
+    #[test]
+    fn a_change_that_makes_things_slower_is_told_as_that_with_its_evidence() {
+        let (answer, on) = proved("if test -e $ON; then sleep 0.2; fi", 20, &Cancel::new());
+        let answer = answer.unwrap();
+        assert!(on && answer.slower && answer.verdict == VerdictKind::NoDifference, "{answer:?}");
+        let shown = answer.text.split_once("(evidence ").unwrap().1.split(' ').next().unwrap();
+        assert!(answer.text.starts_with("It is SLOWER") && shown.parse::<f64>().unwrap() >= 20.0, "{}", answer.text);
     }
 
     #[test]

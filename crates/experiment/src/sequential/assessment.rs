@@ -143,6 +143,8 @@ pub struct ArmAssessment {
     pub claimed: Option<usize>,
     /// Whether it is shown to be slower.
     pub slower: bool,
+    /// The evidence for "slower"; it needs as much.
+    pub evidence_slower: f64,
     /// Whether it is shown to be the same within the indifference.
     pub equivalent: bool,
     /// When and why it left the race.
@@ -314,7 +316,8 @@ fn assess_arm(arm: usize, c: &Candidate, fit: &BlockedFit, config: &Config) -> A
         evidence: c.claimed.map_or(peak, |claim| claim.log_evidence.max(peak)).exp(),
         needed: Some(c.threshold).filter(|t| t.is_finite()),
         claimed: c.claimed.filter(|_| shown).map(|claim| claim.round),
-        slower: arm != 0 && c.slower.log_evidence() >= c.threshold.ln(),
+        slower: arm != 0 && c.is_slower(),
+        evidence_slower: c.slower.evidence(),
         equivalent: arm != 0 && lower.is_some_and(|l| l >= -same) && upper.is_some_and(|u| u <= same),
         dropped: c.dropped,
         fails_more: c.fails_more.evidence(),

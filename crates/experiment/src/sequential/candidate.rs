@@ -135,6 +135,11 @@ impl Candidate {
         self.claimed.is_some() && !self.counts.mostly_bad() && !self.is_doubtful()
     }
 
+    /// Whether it is shown to be slower.
+    pub(super) fn is_slower(&self) -> bool {
+        self.slower.log_evidence() >= self.threshold.ln()
+    }
+
     /// Whether it is shown to be faster, and by so little that it isn't worth a change.
     pub(super) fn is_ahead_by_little(&self) -> bool {
         let mean = self.differences.iter().sum::<f64>() / self.differences.len().max(1) as f64;

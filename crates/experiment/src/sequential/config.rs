@@ -43,6 +43,9 @@ pub struct Config {
     /// The settings of a 2 × 2, if its interaction is asked for: rounds count for it that have all of them, so none is
     /// dropped for lying behind, and the race isn't over before there are rounds enough for an interval.
     pub cells: Vec<usize>,
+    /// Whether it is asked, too, if a setting is slower: then it isn't dropped for lying behind before that is shown, and an
+    /// experiment isn't given up while it may be. Default no.
+    pub both_ways: bool,
 }
 
 /// The search for the smallest level of an ordered knob that is still within ε of the anchor.
@@ -85,6 +88,7 @@ impl Config {
             twice: true,
             plateau: None,
             cells: Vec::new(),
+            both_ways: false,
         }
     }
 

@@ -458,7 +458,8 @@ impl Experiment {
         for arm in 1..self.arms.len() {
             let (Some(own), Some(se)) = (fit.estimate(arm), fit.standard_error(lead, arm)) else { continue };
             let behind = (quantile(T_STEER, fit.df) * se).max(ALIKE);
-            let kept = self.config.cells.contains(&arm);
+            let open = self.config.both_ways && !self.arms[arm].is_slower();
+            let kept = open || self.config.cells.contains(&arm);
             if arm != lead && !kept && self.arms[arm].active() && best - own > behind {
                 self.arms[arm].dropped = Some(Dropped { round: self.rounds, reason: DropReason::Behind });
             }
@@ -513,12 +514,21 @@ impl Experiment {
             Method::Directed => self.arms[best].differences.len(),
         } + left;
         let early = if self.can_exclude(fit) { ROUNDS_TO_STEER } else { ROUNDS_TO_GIVE_UP };
-        // What isn't worth a change needs no evidence.
-        let little = self.config.method == Method::Directed && gain + 2.0 * se < self.config.relevant.ln_1p();
+        let hopeless = |gain: f64, se: f64| {
+            // What isn't worth a change needs no evidence.
+            let little = self.config.method == Method::Directed && gain + 2.0 * se < self.config.relevant.ln_1p();
+            little || futile(self.config.method, gain, se, fit, last.max(1))
+        };
+        // Where a loss is asked for, too, one is hoped for as a gain is.
+        let loss = |arm: usize| {
+            let hope = fit.estimate(arm).zip(fit.standard_error(arm, 0));
+            self.arms[arm].active() && hope.is_some_and(|(estimate, se)| !hopeless(-estimate, se))
+        };
         let futile = self.rounds >= early
             && !self.patient
             && self.arms[best].claimed.is_none()
-            && (little || futile(self.config.method, gain, se, fit, last.max(1)));
+            && hopeless(gain, se)
+            && !(self.config.both_ways && (1..self.arms.len()).any(loss));
         futile.then_some(StopReason::Futile)
     }
 

@@ -31,6 +31,27 @@ fn usual(arm: usize, gain: f64, rng: &mut ChaCha12Rng) -> Observation {
 }
 
 #[test]
+fn a_setting_that_is_slower_is_run_until_that_is_shown_where_it_is_asked() {
+    let told = |both_ways: bool, gain: f64, seed: u64| {
+        let mut experiment = Experiment::new(Config { both_ways, twice: false, ..budget(2, 40) }).unwrap();
+        simulate::go_on(&mut experiment, &mut rng(seed), &mut |arm, rng: &mut _| {
+            usual(arm, if arm == 1 { gain } else { 1.0 }, rng)
+        })
+        .unwrap();
+        let a = experiment.assessment();
+        (a.arms[1].slower, a.stop, a.rounds)
+    };
+    for seed in 0..20 {
+        let (slower, stop, rounds) = told(true, 1.0 / 3.0, seed);
+        assert!(slower && stop == Some(StopReason::OnlyCurrentLeft) && rounds < 16, "{seed}: {stop:?} {rounds}");
+        assert!(!told(false, 1.0 / 3.0, seed).0, "nobody asked, and it is dropped sooner");
+    }
+    let of = |both_ways: bool, gain: f64| (0..60).filter(|seed| told(both_ways, gain, *seed).0).count();
+    assert!(of(true, 0.8) > 40, "{}", of(true, 0.8));
+    assert!(of(true, 1.0) <= 6, "{}", of(true, 1.0));
+}
+
+#[test]
 fn a_setting_whose_transfers_are_cut_off_early_is_never_called_faster() {
     for share in [0.5, 1.0] {
         let shown = |seed| {
