@@ -160,16 +160,19 @@ impl<'a> Control<'a> {
         let mut waste = vec![0; pattern::CHUNK];
         let mut state = [0];
         loop {
+            // Whatever it says, and however fast.
+            let control = &self.connection.wire;
+            let over = || monotonic_ns() >= limit || control.cancel().is_cancelled();
+            if over() {
+                return Ok(None);
+            }
             // A server that is still sending hears nothing until it can send on.
-            while matches!(data.read_now(&mut waste), Ok(n) if n > 0) && monotonic_ns() < limit {}
+            while matches!(data.read_now(&mut waste), Ok(n) if n > 0) && !over() {}
             match self.connection.wire.read_now(&mut state) {
                 Ok(0) => return Ok(None),
                 Ok(_) if State::of(state[0]) == Some(State::ExchangeResults) => break,
                 Ok(_) => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    if monotonic_ns() >= limit || self.connection.wire.cancel().is_cancelled() {
-                        return Ok(None);
-                    }
                     let soon = monotonic_ns() + 2_000_000;
                     self.connection.wire.wait_until(false, soon.min(limit)).map_err(LoadError::Broken)?;
                 }

@@ -6,11 +6,11 @@ use crate::far::TestConnector;
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
-use wt_load::Finish;
 use wt_load::work::work;
-
+use wt_load::{Fetch, FetchError, Fetched, Finish, Reference, Tls, fetch};
 use wt_sys::clock::monotonic_ns;
-use wt_trial::{Cancel, Direction, Workload};
+use wt_trial::{Amount, Cancel, Direction, Workload};
+use wt_units::Settings;
 
 const TIME: Duration = Duration::from_millis(400);
 const DEADLINE: Duration = Duration::from_secs(1);
@@ -100,4 +100,48 @@ fn latency_under_load() {
     for direction in [Direction::Down, Direction::Up] {
         ends_in_time_and_not_well(&Workload::Load { direction, time: TIME });
     }
+}
+
+/// Fetches so much from there.
+fn fetched(scheme: &str, peer: SocketAddr, amount: Amount, cancel: &Cancel) -> Result<Fetched, FetchError> {
+    let url = format!("{scheme}://{peer}/").parse().unwrap();
+    let (settings, tls) = (Settings::new(), Tls::nobody().unwrap());
+    let job = Fetch { url: &url, peer, settings: &settings, amount, deadline: Duration::from_secs(60), tls: &tls };
+    fetch(&job, &mut Reference::new(), cancel)
+}
+
+/// An iperf3 server that has nothing to say at the end, and says it without end.
+fn chatters(listener: &TcpListener, cancel: &Cancel) -> std::io::Result<()> {
+    let (mut control, _) = listener.accept()?;
+    control.read_exact(&mut [0; 37])?;
+    control.write_all(&[9])?;
+    let mut length = [0; 4];
+    control.read_exact(&mut length)?;
+    control.read_exact(&mut vec![0; u32::from_be_bytes(length) as usize])?;
+    control.write_all(&[10])?;
+    let (mut data, _) = listener.accept()?;
+    data.read_exact(&mut [0; 37])?;
+    control.write_all(&[1, 2])?;
+    data.write_all(&b"0123456789".repeat(100))?;
+    control.read_exact(&mut [0])?;
+    cancel.cancel();
+    let end = monotonic_ns() + 10_000_000_000;
+    while monotonic_ns() < end {
+        control.write_all(&[2; 65_536])?;
+    }
+    Ok(())
+}
+
+#[test]
+fn an_iperf3_server_that_chatters_at_the_end_of_a_test_holds_nobody() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let (address, cancel) = (listener.local_addr().unwrap(), Cancel::new());
+    std::thread::scope(|scope| {
+        // It ends with an error when the client leaves.
+        scope.spawn(|| drop(chatters(&listener, &cancel)));
+        let begun = monotonic_ns();
+        let done = fetched("iperf3", address, Amount::Time(Duration::from_millis(100)), &cancel).unwrap();
+        let took = Duration::from_nanos(monotonic_ns() - begun);
+        assert!(done.report.finish == Finish::Done && took < Duration::from_secs(4), "{took:?} {done:?}");
+    });
 }
