@@ -63,7 +63,13 @@ pub(crate) fn fetch(job: &Fetch<'_>, reference: &mut Reference, cancel: &Cancel)
     }
     let intake_job = job.transfer(start_ns, exchange.window);
     let report = intake(&mut exchange.wire, Body::new(head.framing), &begun, &intake_job, &mut check);
-    let report = report.map_err(LoadError::Broken)?;
+    let mut report = report.map_err(LoadError::Broken)?;
+    // A server may send less of a file than was asked for; that is no whole transfer.
+    let due = first.filter(|_| head.status == 206).and_then(|first| Some(first.min(length?)));
+    if let Some(due) = due.filter(|due| report.finish == Finish::Done && report.bytes < *due) {
+        let why = format!("the server sent {} of {due} bytes that were asked for", report.bytes);
+        report.finish = Finish::Garbage(why);
+    }
     if report.bytes == 0 && matches!(report.finish, Finish::PeerLeft(_)) {
         return Err(FetchError::Refused {
             why: "it closed the connection before the first byte".to_owned(),

@@ -10,7 +10,7 @@ use wt_load::work::work;
 use wt_load::{Fetch, FetchError, Fetched, Finish, Reference, Tls, fetch};
 use wt_sys::clock::monotonic_ns;
 use wt_trial::{Amount, Cancel, Direction, Workload};
-use wt_units::Settings;
+use wt_units::{Bytes, Settings};
 
 const TIME: Duration = Duration::from_millis(400);
 const DEADLINE: Duration = Duration::from_secs(1);
@@ -144,4 +144,23 @@ fn an_iperf3_server_that_chatters_at_the_end_of_a_test_holds_nobody() {
         let took = Duration::from_nanos(monotonic_ns() - begun);
         assert!(done.report.finish == Finish::Done && took < Duration::from_secs(4), "{took:?} {done:?}");
     });
+}
+
+#[test]
+fn less_of_a_file_than_was_asked_for_is_no_whole_transfer() {
+    let part = |range: &'static str| {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let _ = stream.read(&mut [0; 4096]);
+            let head =
+                format!("HTTP/1.1 206 Partial Content\r\nContent-Range: bytes {range}\r\nContent-Length: 3000\r\n\r\n");
+            let _ = stream.write_all(&[head.as_bytes(), &[b'x'; 3000]].concat());
+            let _ = stream.read(&mut [0]);
+        });
+        fetched("http", address, Amount::Size(Bytes(10_000)), &Cancel::new()).unwrap().report.finish
+    };
+    let short = Finish::Garbage("the server sent 3000 of 10000 bytes that were asked for".to_owned());
+    assert_eq!((part("0-2999/50000"), part("0-2999/3000"), part("0-2999/*")), (short, Finish::Done, Finish::Done));
 }
