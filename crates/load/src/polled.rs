@@ -7,6 +7,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use wt_sys::clock::monotonic_ns;
 use wt_sys::tcp;
 
 /// The connection, for those who read and write and for those who wait.
@@ -44,6 +45,10 @@ fn pending_or<T>(result: io::Result<T>) -> Poll<io::Result<T>> {
 impl AsyncRead for Door<'_> {
     fn poll_read(self: Pin<&mut Self>, _: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let mut wire = self.0.wire.borrow_mut();
+        // `h2` reads on as long as something comes; whoever waits sees then that it is over.
+        if monotonic_ns() >= wire.give_up_ns() || wire.cancel().is_cancelled() {
+            return Poll::Pending;
+        }
         let read = wire.read_now(buffer.initialize_unfilled());
         if let (Ok(_), Some(window)) = (&read, self.0.window) {
             tcp::hold_window(wire.socket(), window).map_err(io::Error::other)?;

@@ -115,6 +115,7 @@ impl Load<'_> {
         };
         let mut connection = pin!(connection);
         while self.objects.len() < self.page.objects.len() {
+            self.may_go_on(cancel)?;
             let mut moved = self.ask(&mut asker, &mut context)?;
             if let Poll::Ready(ended) = connection.as_mut().poll(&mut context) {
                 let why = ended.err().map_or_else(|| "the server closed the connection".to_owned(), |e| e.to_string());
@@ -128,15 +129,21 @@ impl Load<'_> {
         Ok(())
     }
 
-    /// Waits until something may have happened.
-    fn wait(&self, cancel: &Cancel) -> Result<(), PageStop> {
-        let give_up_ns = self.shared.wire.borrow().give_up_ns();
+    /// Whether there is time, and nobody wants to stop.
+    fn may_go_on(&self, cancel: &Cancel) -> Result<(), PageStop> {
         if cancel.is_cancelled() {
             return Err(PageStop::Finish(Finish::Cancelled));
         }
-        if monotonic_ns() >= give_up_ns {
+        if monotonic_ns() >= self.shared.wire.borrow().give_up_ns() {
             return Err(PageStop::Finish(Finish::Deadline));
         }
+        Ok(())
+    }
+
+    /// Waits until something may have happened.
+    fn wait(&self, cancel: &Cancel) -> Result<(), PageStop> {
+        self.may_go_on(cancel)?;
+        let give_up_ns = self.shared.wire.borrow().give_up_ns();
         let waited = self.shared.wait_until(give_up_ns);
         waited.map_err(|error| PageStop::Finish(Finish::PeerLeft(error.to_string())))
     }
@@ -213,6 +220,10 @@ impl Load<'_> {
                         moved = true;
                         if let Some(at) = stream.check.take(&piece) {
                             return Err(PageStop::Finish(Finish::Corrupt(at)));
+                        }
+                        if let Some(expected) = stream.expected.filter(|most| stream.check.bytes() > *most) {
+                            let why = format!("the answer to {} has more than {expected} bytes", stream.path);
+                            return Err(PageStop::Finish(Finish::Garbage(why)));
                         }
                         let leave = body.flow_control().release_capacity(piece.len());
                         leave.map_err(|error| stop(&error))?;

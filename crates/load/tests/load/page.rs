@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use wt_load::page::{HttpPage, PageLoad, PageMemory, load_page, load_page_http2};
 use wt_load::{Fetch, FetchError, Finish, SenderOptions, Server, ServerConfig, ServerTls, Tls, Url, work_at};
+use wt_sys::clock::monotonic_ns;
 use wt_trial::{Amount, Cancel, Page, Workload};
 use wt_units::{Bytes, Settings};
 
@@ -361,8 +362,13 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 #[test]
 fn servers_that_speak_http_2_badly_end_a_load_and_take_nothing_with_them() {
     let settings = frame(4, 0, 0, &[]);
+    let range = b"bytes 0-9999/10000000";
+    let begun = frame(1, 4, 1, &[&[0x8a, 0x0f, 15, range.len() as u8], &range[..]].concat());
+    let more = frame(0, 0, 1, &[b'x'; 16_384]).repeat(20);
     // Each says what the load must come to.
-    let cases: [(&str, Vec<u8>, bool); 6] = [
+    let cases: [(&str, Vec<u8>, bool); 8] = [
+        ("more than was asked for", [&settings[..], &begun, &more].concat(), true),
+        ("pongs without end", settings.clone(), false),
         ("HTTP/1.1", b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(), true),
         ("a frame longer than allowed", [&settings[..], &[0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 1]].concat(), true),
         ("data of a stream that nobody opened", [&settings[..], &frame(0, 0, 9, b"xx")].concat(), true),
@@ -378,6 +384,8 @@ fn servers_that_speak_http_2_badly_end_a_load_and_take_nothing_with_them() {
             // The preface and the client's settings.
             let _ = stream.read(&mut [0; 4096]);
             let _ = stream.write_all(&bytes);
+            let (pongs, end) = (frame(6, 1, 0, &[0; 8]).repeat(4000), monotonic_ns() + 5_000_000_000);
+            while name == "pongs without end" && monotonic_ns() < end && stream.write_all(&pongs).is_ok() {}
             let mut rest = Vec::new();
             let _ = stream.read_to_end(&mut rest);
         });
@@ -389,7 +397,7 @@ fn servers_that_speak_http_2_badly_end_a_load_and_take_nothing_with_them() {
         let page = Page { http2: true, connections: 1, ..Page::built_in() };
         let done = work_at(&fetch, &Workload::Page { page }, &PageMemory::default(), &cancel);
         match (name, done) {
-            ("nothing more", Ok(done)) => assert_eq!(done.report.finish, Finish::Deadline),
+            ("nothing more" | "pongs without end", Ok(done)) => assert_eq!(done.report.finish, Finish::Deadline),
             ("a refusal", Err(FetchError::Never(why))) => assert!(why.contains("404"), "{why}"),
             (_, Ok(done)) => {
                 let finish = done.report.finish;
