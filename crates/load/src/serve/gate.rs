@@ -381,7 +381,7 @@ impl Gate {
             let next = self.waiting.pop(&lock(&self.shared.accounts));
             let Some((client, mut waiting)) = next else { return };
             let at = now();
-            let most = {
+            let room = {
                 let mut accounts = lock(&self.shared.accounts);
                 if let Some(left) = accounts.exhausted(client, at) {
                     drop(accounts);
@@ -389,10 +389,10 @@ impl Gate {
                     say(&mut waiting.stream, &mut waiting.secure, &used_up(left));
                     continue;
                 }
-                accounts.begin(client, at)
+                (accounts.begin(client, at), accounts.time_left(client, at))
             };
             Metrics::add(&self.shared.metrics.tests, 1);
-            let place = TestPlace::take(&self.shared, client, at, most);
+            let place = TestPlace::take(&self.shared, client, at, room);
             let shared = Arc::clone(&self.shared);
             let token = waiting.request.token;
             shared.groups.begin(client, token, &place);
@@ -450,7 +450,8 @@ fn transfer(
     place: &TestPlace,
     shared: &Shared,
 ) -> std::io::Result<EndReport> {
-    let deadline = deadline_of(request.amount, shared.config.longest, now().saturating_sub(place.begun));
+    let after = now().saturating_sub(place.begun);
+    let deadline = deadline_of(request.amount, shared.config.longest, after).min(place.time.saturating_sub(after));
     let job = Job {
         amount: request.amount,
         start_ns: monotonic_ns(),

@@ -18,19 +18,26 @@ pub(super) struct TestPlace {
     pub(super) begun: Duration,
     /// What may be moved, together with everything else of this client.
     pub(super) most: Allowance,
+    /// How long it may take.
+    pub(super) time: Duration,
 }
 
 impl TestPlace {
     /// Takes a place for a client, whose account has noted that.
-    pub(super) fn take(shared: &Arc<Shared>, client: IpAddr, begun: Duration, most: Allowance) -> Arc<Self> {
+    pub(super) fn take(
+        shared: &Arc<Shared>,
+        client: IpAddr,
+        begun: Duration,
+        (most, time): (Allowance, Duration),
+    ) -> Arc<Self> {
         shared.metrics.running.fetch_add(1, Ordering::AcqRel);
-        Arc::new(Self { shared: Arc::clone(shared), client, begun, most })
+        Arc::new(Self { shared: Arc::clone(shared), client, begun, most, time })
     }
 }
 
 impl Drop for TestPlace {
     fn drop(&mut self) {
-        lock(&self.shared.accounts).end(self.client, now().saturating_sub(self.begun));
+        lock(&self.shared.accounts).end(self.client, self.begun, now());
         self.shared.metrics.running.fetch_sub(1, Ordering::AcqRel);
         self.shared.wake.wake();
     }

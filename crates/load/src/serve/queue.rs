@@ -47,6 +47,25 @@ struct Account {
     time: Duration,
     tests: u64,
     running: u32,
+    /// When each of those that run began, in sum.
+    begins: Duration,
+}
+
+impl Account {
+    /// One that begins now.
+    fn anew(now: Duration, quota: Quota) -> Self {
+        Self { since: now, most: Allowance::of(quota.bytes), ..Self::default() }
+    }
+
+    /// How long its tests took so far, with those that run.
+    fn time(&self, now: Duration) -> Duration {
+        self.time.saturating_add(now.saturating_mul(self.running).saturating_sub(self.begins))
+    }
+
+    /// How long until it begins anew.
+    fn renewed(&self, now: Duration) -> Duration {
+        (self.since + WINDOW).saturating_sub(now)
+    }
 }
 
 /// What clients have had.
@@ -63,16 +82,24 @@ impl Accounts {
 
     /// Whether the client has had enough; then for how long.
     pub(super) fn exhausted(&self, client: IpAddr, now: Duration) -> Option<Duration> {
-        let account = self.clients.get(&client)?;
-        let left = (account.since + WINDOW).saturating_sub(now);
+        // Who never came, or not for a day, may have no more than the quota either.
+        let anew = Account::anew(now, self.quota);
+        let known = self.clients.get(&client).filter(|account| !account.renewed(now).is_zero());
+        let account = known.unwrap_or(&anew);
         let Quota { time, tests, .. } = self.quota;
-        let enough = account.most.left() == 0 || account.time >= time || account.tests >= tests;
-        (enough && !left.is_zero()).then_some(left)
+        let enough = account.most.left() == 0 || account.time(now) >= time || account.tests >= tests;
+        enough.then(|| account.renewed(now))
+    }
+
+    /// How much time a client may still have, those of its tests counted that run.
+    pub(super) fn time_left(&self, client: IpAddr, now: Duration) -> Duration {
+        let had = self.clients.get(&client).map_or(Duration::ZERO, |account| account.time(now));
+        self.quota.time.saturating_sub(had)
     }
 
     /// How long until its quota begins anew.
     pub(super) fn renewed(&self, client: IpAddr, now: Duration) -> Duration {
-        self.clients.get(&client).map_or(Duration::ZERO, |account| (account.since + WINDOW).saturating_sub(now))
+        self.clients.get(&client).map_or(Duration::ZERO, |account| account.renewed(now))
     }
 
     /// A test of its begins; what it may move, together with everything else of this client.
@@ -82,22 +109,24 @@ impl Accounts {
             let oldest = idle.min_by_key(|(_, account)| account.last).map(|(client, _)| *client);
             oldest.map(|oldest| self.clients.remove(&oldest));
         }
-        let anew = || Account { since: now, most: Allowance::of(self.quota.bytes), ..Account::default() };
-        let account = self.clients.entry(client).or_insert_with(anew);
-        if account.since + WINDOW <= now {
-            *account = Account { running: account.running, ..anew() };
+        let quota = self.quota;
+        let account = self.clients.entry(client).or_insert_with(|| Account::anew(now, quota));
+        if account.renewed(now).is_zero() {
+            *account = Account { running: account.running, begins: account.begins, ..Account::anew(now, quota) };
         }
         account.last = now;
         account.tests += 1;
         account.running += 1;
+        account.begins = account.begins.saturating_add(now);
         account.most.clone()
     }
 
-    /// It has ended, with all of its connections.
-    pub(super) fn end(&mut self, client: IpAddr, time: Duration) {
+    /// One that began then has ended, with all of its connections.
+    pub(super) fn end(&mut self, client: IpAddr, begun: Duration, now: Duration) {
         if let Some(account) = self.clients.get_mut(&client) {
             account.running = account.running.saturating_sub(1);
-            account.time = account.time.saturating_add(time);
+            account.begins = account.begins.saturating_sub(begun);
+            account.time = account.time.saturating_add(now.saturating_sub(begun));
         }
     }
 
@@ -181,12 +210,12 @@ mod tests {
     fn a_quota_holds_for_a_day_from_the_first_test() {
         let mut accounts = Accounts::new(Quota { bytes: 100, time: s(10), tests: 3 });
         assert!(accounts.begin(ip(1), s(1000)).take(60));
-        accounts.end(ip(1), s(1));
+        accounts.end(ip(1), s(1000), s(1001));
         assert_eq!(accounts.exhausted(ip(1), s(1001)), None);
         let most = accounts.begin(ip(1), s(1001));
         assert_eq!((most.left(), accounts.renewed(ip(1), s(1001))), (40, s(86_400 - 1)));
         most.take(60);
-        accounts.end(ip(1), s(1));
+        accounts.end(ip(1), s(1001), s(1002));
         assert_eq!(accounts.exhausted(ip(1), s(2000)), Some(s(1000 + 86_400 - 2000)));
         assert_eq!(accounts.exhausted(ip(2), s(2000)), None, "others aren't touched");
         assert_eq!(accounts.exhausted(ip(1), s(1000 + 86_400)), None);
@@ -206,13 +235,29 @@ mod tests {
     fn time_and_number_of_tests_are_quotas_too() {
         let mut accounts = Accounts::new(Quota { bytes: u64::MAX, time: s(10), tests: 2 });
         accounts.begin(ip(1), s(0));
-        accounts.end(ip(1), s(11));
+        accounts.end(ip(1), s(0), s(11));
         assert!(accounts.exhausted(ip(1), s(1)).is_some());
         for _ in 0..2 {
             accounts.begin(ip(2), s(0));
-            accounts.end(ip(2), s(1));
+            accounts.end(ip(2), s(0), s(1));
         }
         assert!(accounts.exhausted(ip(2), s(1)).is_some());
+    }
+
+    #[test]
+    fn a_quota_of_nothing_is_nothing_and_time_counts_while_it_passes() {
+        let usual = Quota::default();
+        for none in [Quota { bytes: 0, ..usual }, Quota { time: s(0), ..usual }, Quota { tests: 0, ..usual }] {
+            assert_eq!(Accounts::new(none).exhausted(ip(1), s(7)), Some(WINDOW), "{none:?}");
+        }
+        let mut accounts = Accounts::new(Quota { time: s(10), ..usual });
+        assert_eq!(accounts.time_left(ip(1), s(100)), s(10));
+        accounts.begin(ip(1), s(100));
+        accounts.begin(ip(1), s(103));
+        assert_eq!((accounts.exhausted(ip(1), s(104)), accounts.time_left(ip(1), s(104))), (None, s(5)));
+        accounts.end(ip(1), s(100), s(105));
+        assert_eq!(accounts.time_left(ip(1), s(106)), s(2));
+        assert!(accounts.exhausted(ip(1), s(108)).is_some(), "while the second one runs");
     }
 
     #[test]
@@ -228,7 +273,7 @@ mod tests {
         let mut now = s(1);
         while let Some((client, item)) = queue.pop(&accounts) {
             accounts.begin(client, now);
-            accounts.end(client, s(1));
+            accounts.end(client, now, now + s(1));
             now += s(1);
             order.push(item);
         }
@@ -252,7 +297,7 @@ mod tests {
                 }
                 served[number as usize] += 1;
                 accounts.begin(client, now);
-                accounts.end(client, s(0));
+                accounts.end(client, now, now);
                 now += s(1);
             }
         }
@@ -264,7 +309,7 @@ mod tests {
         for number in 0..2 * MOST_CLIENTS as u32 {
             let client = IpAddr::from(number.to_be_bytes());
             accounts.begin(client, Duration::from_secs(number.into()));
-            accounts.end(client, s(1));
+            accounts.end(client, s(number.into()), s(number.into()) + s(1));
         }
         assert_eq!(accounts.len(), MOST_CLIENTS);
     }

@@ -125,6 +125,23 @@ fn who_waits_while_the_quota_is_used_up_is_told_so() {
 }
 
 #[test]
+fn a_test_takes_no_longer_than_the_quota_and_a_quota_of_no_tests_lets_nobody_in() {
+    let server = TestServer::start(1, Quota { time: Duration::from_millis(200), ..Quota::default() });
+    let (stream, _, answer) = server.asks(&test, (Direction::Up, 2000, 1024));
+    assert_eq!(answer, Answer::Go);
+    // It would wait for 30 seconds.
+    stream.set_nonblocking(false).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(8))).unwrap();
+    let ended = (&stream).read(&mut [0]);
+    assert!(!matches!(&ended, Err(error) if error.kind() == std::io::ErrorKind::WouldBlock), "{ended:?}");
+    for quota in [Quota { tests: 0, ..Quota::default() }, Quota { bytes: 0, ..Quota::default() }] {
+        let server = TestServer::start(1, quota);
+        let answer = server.asks(&test, (Direction::Up, 2000, 1024)).2;
+        assert!(matches!(&answer, Answer::Refused { why, pause: Some(_) } if why.contains("quota")), "{answer:?}");
+    }
+}
+
+#[test]
 fn a_connection_that_joins_at_the_end_of_a_test_keeps_its_place_for_no_second_one() {
     let s = Duration::from_secs;
     let (all, time) = (Amount::Size(Bytes(1)), Amount::Time(s(5)));
