@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 use wt_experiment::{Assessment, Config, Experiment, Observation, VerdictKind};
 use wt_journal::{Arm, NewExperiment, State};
@@ -13,6 +14,7 @@ use wt_problem::Problem;
 use wt_setup::HostAccess;
 use wt_setup::settings::InForce;
 use wt_sys::clock::{monotonic_ns, unix_us};
+use wt_sys::process;
 use wt_trial::{Amount, Cancel, Direction, Phase, Status, TrialOutcome, TrialSpec, Workload};
 use wt_tune::notebook::Notebook;
 use wt_units::{Bytes, Settings};
@@ -21,6 +23,12 @@ use wt_units::{Bytes, Settings};
 const ONE_RUN: Bytes = Bytes(1_000_000);
 /// Between two runs: the ends need a few round trips to let go.
 const COOL_DOWN: Duration = Duration::from_millis(50);
+/// No run takes longer.
+const LONGEST: Duration = Duration::from_secs(3_600);
+/// A server that sends nothing for so long is given up.
+const SILENCE: Duration = Duration::from_secs(60);
+/// How often a running client is looked at for somebody who wants to stop.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// What measures.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -243,11 +251,11 @@ fn rounds(
                 arm,
                 settings: if arm == 1 { request.settings.clone() } else { Settings::new() },
                 workload: Workload::Bulk { direction: Direction::Down, amount: Amount::Size(ONE_RUN) },
-                deadline: Duration::from_secs(3_600),
+                deadline: LONGEST,
                 seed: 0,
             };
             let number = notebook.begin(&spec, unix_us())?;
-            let measured = measure(request.by);
+            let measured = measure(request.by, cancel);
             let (status, bytes, time) = match &measured {
                 Ok((bytes, time)) => (Status::Completed, *bytes, *time),
                 Err(_) => (Status::Aborted, Bytes(0), Duration::ZERO),
@@ -313,13 +321,15 @@ fn begun(request: &Proof<'_>) -> NewExperiment {
     }
 }
 
-/// One run of the client: what it moved, and how long it took.
-fn measure(by: &ProvenBy) -> Result<(Bytes, Duration), Problem> {
+/// One run of the client: what it moved, and how long it took. It ends at once when somebody wants to stop.
+fn measure(by: &ProvenBy, cancel: &Cancel) -> Result<(Bytes, Duration), Problem> {
     let mut command = match by {
         ProvenBy::Url(url) => {
             let mut command = Command::new("curl");
             command.args(["--silent", "--show-error", "--fail", "--output", "/dev/null"]);
-            command.args(["--write-out", "%{size_download} %{time_total}", "--", url]);
+            command.args(["--max-time", &LONGEST.as_secs().to_string()]);
+            command.args(["--speed-limit", "1", "--speed-time", &SILENCE.as_secs().to_string()]);
+            command.args(["--write-out", FIGURES, "--", url]);
             command
         }
         ProvenBy::Command(text) => {
@@ -328,20 +338,56 @@ fn measure(by: &ProvenBy) -> Result<(Bytes, Duration), Problem> {
             command
         }
     };
-    let began = monotonic_ns();
-    let output = command.stdin(Stdio::null()).output().map_err(|error| {
-        Problem::environment(format!("{}: {error}", command.get_program().display()))
-            .hint("apt install curl, or use --by")
-    })?;
-    let elapsed = Duration::from_nanos(monotonic_ns().saturating_sub(began));
+    process::die_with_parent(&mut command);
+    let (began, program) = (monotonic_ns(), command.get_program().display().to_string());
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let child = child
+        .map_err(|error| Problem::environment(format!("{program}: {error}")).hint("apt install curl, or use --by"))?;
+    let pid = child.id();
+    let (tell, told) = std::sync::mpsc::channel();
+    // Its end is noticed at once, and what it writes is read meanwhile; nobody waits for that after it was killed.
+    std::thread::spawn(move || tell.send((child.wait_with_output(), monotonic_ns())));
+    let (output, ended) = loop {
+        match told.recv_timeout(LOOK) {
+            Ok(ended) => break ended,
+            Err(RecvTimeoutError::Disconnected) => return Err(Problem::internal("nobody waited for the client")),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        let elapsed = Duration::from_nanos(monotonic_ns().saturating_sub(began));
+        if cancel.is_cancelled() || elapsed > LONGEST {
+            process::kill_with_children(pid);
+            let why = format!("{} takes longer than {} s", name(by), LONGEST.as_secs());
+            return Err(if cancel.is_cancelled() { Problem::stopped("stopped") } else { Problem::remote(why) });
+        }
+    };
+    let output = output.map_err(|error| Problem::internal(format!("can't wait for {program}: {error}")))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         return Err(Problem::remote(format!("{}: {} {}", name(by), output.status, said.trim())));
     }
-    let ProvenBy::Url(url) = by else { return Ok((ONE_RUN, elapsed)) };
-    let text = String::from_utf8_lossy(&output.stdout);
-    let mut words = text.split_whitespace();
+    match by {
+        ProvenBy::Url(url) => fetched(url, &String::from_utf8_lossy(&output.stdout)),
+        ProvenBy::Command(_) => Ok((ONE_RUN, Duration::from_nanos(ended.saturating_sub(began)))),
+    }
+}
+
+/// What curl writes at the end.
+const FIGURES: &str = "%{http_code} %{size_download} %{time_total} %{redirect_url}";
+
+/// What curl fetched, by its figures. A redirect is no content, however long its text is.
+fn fetched(url: &str, figures: &str) -> Result<(Bytes, Duration), Problem> {
+    let mut words = figures.split_whitespace();
+    let status: u16 = words.next().and_then(|word| word.parse().ok()).unwrap_or(0);
     let (bytes, seconds) = (words.next().and_then(|w| w.parse().ok()), words.next().and_then(|w| w.parse().ok()));
+    match (status, words.next()) {
+        // What isn't fetched by HTTP has none.
+        (0 | 200..=299, _) => {}
+        (300..=399, Some(place)) => {
+            return Err(Problem::remote(format!("{url} answers {status}: it leads to {place}, which isn't followed"))
+                .hint(format!("--url {place}")));
+        }
+        _ => return Err(Problem::remote(format!("{url} answers {status}"))),
+    }
     match (bytes, seconds) {
         (Some(bytes @ 1..), Some(seconds)) if seconds > 0.0 => Ok((Bytes(bytes), Duration::from_secs_f64(seconds))),
         _ => Err(Problem::remote(format!("{url} has no content to be timed"))),
@@ -478,6 +524,33 @@ mod tests {
         assert!(on && answer.slower && answer.verdict == VerdictKind::NoDifference, "{answer:?}");
         let shown = answer.text.split_once("(evidence ").unwrap().1.split(' ').next().unwrap();
         assert!(answer.text.starts_with("It is SLOWER") && shown.parse::<f64>().unwrap() >= 20.0, "{}", answer.text);
+    }
+
+    #[test]
+    fn who_stops_waits_for_no_client_and_the_change_is_in_force() {
+        let cancel = Cancel::new();
+        let began = monotonic_ns();
+        let (answer, on) = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                // Whenever it comes, the run that is under way would take a minute.
+                let _ = wt_sys::poll::wait_readable(&[], Some(Duration::from_millis(200)));
+                cancel.cancel();
+            });
+            proved("sleep 60; true", 20, &cancel)
+        });
+        let took = Duration::from_nanos(monotonic_ns() - began);
+        let answer = answer.unwrap();
+        assert!(on && answer.rounds == 0 && took < Duration::from_secs(20), "{took:?} {answer:?}");
+    }
+
+    #[test]
+    fn a_redirect_is_no_content() {
+        let url = "http://192.0.2.1/x";
+        assert_eq!(fetched(url, "200 1000 0.5 ").unwrap(), (Bytes(1000), Duration::from_millis(500)));
+        assert!(fetched("ftp://192.0.2.1/x", "226 1000 0.5 ").is_ok() && fetched("file:///x", "000 10 0.1 ").is_ok());
+        let told = |figures: &str| format!("{:?}", fetched(url, figures).unwrap_err());
+        assert!(told("302 200 0.5 http://192.0.2.1/y").contains("answers 302: it leads to http://192.0.2.1/y"));
+        assert!(told("304 0 0.5 ").contains("answers 304") && told("200 0 0.5 ").contains("no content"));
     }
 
     #[test]

@@ -112,21 +112,36 @@ pub fn usage(pid: u32) -> Option<Usage> {
 #[must_use]
 pub fn usage_with_children(pid: u32) -> Option<Usage> {
     let mut sum = usage(pid)?;
-    let mut waiting = children(pid);
-    // So many that a process which starts others without end doesn't keep us for ever.
-    for _ in 0..MOST_CHILDREN {
-        let Some(child) = waiting.pop() else { break };
-        if let Some(used) = usage(child) {
-            sum.cpu_ns += used.cpu_ns;
-            sum.peak_bytes += used.peak_bytes;
-        }
-        waiting.extend(children(child));
+    for used in descendants(pid).into_iter().filter_map(usage) {
+        sum.cpu_ns += used.cpu_ns;
+        sum.peak_bytes += used.peak_bytes;
     }
     Some(sum)
 }
 
-/// Processes whose use is summed up at most.
+/// Ends a process that we started, and all that it started in turn and that lives, at once.
+///
+/// # Source
+/// As of [`usage_with_children`].
+pub fn kill_with_children(pid: u32) {
+    for one in std::iter::once(pid).chain(descendants(pid)) {
+        // It may have ended meanwhile.
+        let _ = signal(one, libc::SIGKILL);
+    }
+}
+
+/// So many at most that a process which starts others without end doesn't keep us for ever.
 const MOST_CHILDREN: usize = 1_000;
+
+/// What a process started and that lives, with what that started.
+fn descendants(pid: u32) -> Vec<u32> {
+    let (mut found, mut waiting) = (Vec::new(), children(pid));
+    while let Some(child) = waiting.pop().filter(|_| found.len() < MOST_CHILDREN) {
+        found.push(child);
+        waiting.extend(children(child));
+    }
+    found
+}
 
 fn children(pid: u32) -> Vec<u32> {
     let Ok(tasks) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
@@ -406,6 +421,21 @@ pub fn signal(pid: u32, signal: i32) -> SysResult<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_process_started_ends_with_it() {
+        let mut child = Command::new("sh")
+            .args(["-c", "sh -c 'sleep 60; true' & echo; wait"])
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut out = child.stdout.take().unwrap();
+        std::io::Read::read_exact(&mut out, &mut [0]).unwrap();
+        kill_with_children(child.id());
+        child.wait().unwrap();
+        // All of them held this.
+        std::io::Read::read_to_end(&mut out, &mut Vec::new()).unwrap();
+    }
 
     #[test]
     fn an_exit_code_is_that_of_a_shell() {

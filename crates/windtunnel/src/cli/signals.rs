@@ -20,7 +20,18 @@ pub(crate) fn cancel_on(signals: &[i32]) -> Result<Cancel, Problem> {
     Ok(cancel)
 }
 
-/// The same, and which of them came.
+/// Those that end a program ask everybody to stop, however often they come: for whoever has something to put back, and does so at once.
+pub(crate) fn cancel_alone_on_signals() -> Result<Cancel, Problem> {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+    let cancel = Cancel::new();
+    for signal in [SIGINT, SIGTERM, SIGHUP, SIGQUIT] {
+        signal_hook::flag::register(signal, cancel.flag())
+            .map_err(|error| Problem::internal(format!("can't catch signals: {error}")))?;
+    }
+    Ok(cancel)
+}
+
+/// As [`cancel_on`], and which of them came.
 pub(crate) fn cancel_on_saying(signals: &[i32]) -> Result<(Cancel, impl Fn() -> Option<u8>), Problem> {
     let came = Arc::new(AtomicUsize::new(0));
     for &signal in signals {

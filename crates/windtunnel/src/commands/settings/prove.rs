@@ -1,6 +1,6 @@
 //! `settings prove`: is it faster now?
 
-use crate::cli::signals::cancel_on_signals;
+use crate::cli::signals::cancel_alone_on_signals;
 use crate::edge::{Exit, Outcome, Problem, emit, say};
 use clap::Args;
 use serde_json::json;
@@ -108,7 +108,7 @@ pub(super) fn apply_and_prove(
 
 /// Proves a change.
 fn prove(request: &ProveRequest, host: &mut HostAccess) -> Result<ProveAnswer, Problem> {
-    let cancel = cancel_on_signals()?;
+    let cancel = cancel_alone_on_signals()?;
     let mut events = |event: ProveEvent| drop(writeln!(std::io::stderr().lock(), "{event}"));
     wt_compare::prove::prove(request, host, &mut events, &cancel)
 }
