@@ -140,7 +140,8 @@ pub struct HopSeconds {
     pub initcwnd: u32,
     /// The receiver's, segments.
     pub initrwnd: u32,
-    /// The geometric mean.
+    /// The geometric mean over the combinations of the other hop's windows, each of which counts alike; `None` while one of them was
+    /// never drawn.
     pub seconds: Option<f64>,
 }
 

@@ -19,5 +19,5 @@ mod windows;
 
 pub use answer::{CdnAnswer, CdnMeasured, CdnModelled, HopSeconds, RequestMeasured, WindowMeasured};
 pub use request::{CdnRequest, Proxy};
-pub use session::{fewest_rounds, run};
+pub use session::{RELEVANT, fewest_rounds, run};
 pub use windows::EdgeRequest;

@@ -18,7 +18,7 @@ const ALPHA: f64 = 0.05;
 const REPEATS: u32 = 3;
 /// The least ratio that matters to anybody. On a quiet machine less than a thousandth can be shown, such as a last segment that
 /// leaves in one burst with others.
-const RELEVANT: f64 = 1.01;
+pub const RELEVANT: f64 = 1.01;
 
 /// Asks which of the four initial windows of a CDN matters on which request.
 ///

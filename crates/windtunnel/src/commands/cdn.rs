@@ -148,9 +148,7 @@ fn print_request(request: EdgeRequest, measured: &RequestMeasured, (low, high): 
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     rows.extend(measured.windows.iter().map(window_row));
     say_table(&rows, &[1, 3]);
-    if measured.windows.iter().any(|window| window.faster && !window.matters) {
-        say!("  faster: by less than 2 %, which doesn't matter");
-    }
+    remarks(&measured.windows).iter().for_each(|line| say!("  {line}"));
     print_hops(&measured.combinations, (low, high));
     let named = |name: &&str| measured.windows.iter().find(|one| one.window == *name).map(|one| one.what);
     let names: Vec<&str> = measured.matters.iter().filter_map(named).collect();
@@ -158,6 +156,21 @@ fn print_request(request: EdgeRequest, measured: &RequestMeasured, (low, high): 
         [] => say!("  No window is shown to matter on a {}.", request.name()),
         names => say!("  On a {} these matter: {}.", request.name(), names.join("; ")),
     }
+}
+
+/// What "faster" means where it isn't shown to matter.
+fn remarks(windows: &[WindowMeasured]) -> Vec<String> {
+    let least = (cdn::RELEVANT - 1.0) * 100.0;
+    let faster = || windows.iter().filter(|window| window.faster && !window.matters);
+    let is_little = |window: &WindowMeasured| window.ratio.is_some_and(|ratio| ratio < cdn::RELEVANT);
+    let mut lines = Vec::new();
+    if faster().any(is_little) {
+        lines.push(format!("faster: by less than {least:.0} %, which doesn't matter"));
+    }
+    if faster().any(|window| !is_little(window)) {
+        lines.push(format!("faster: it is shown to be, but not by how much; {least:.0} % at least would matter"));
+    }
+    lines
 }
 
 fn window_row(window: &WindowMeasured) -> Vec<String> {
@@ -206,5 +219,32 @@ fn print_model(answer: &CdnModelled) {
         rows.extend(modelled.windows.iter().map(|window| row(window.what, ratio(window.ratio))));
         say_table(&rows, &[1]);
         print_hops(&modelled.combinations, (low, high));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gain_whose_size_isnt_shown_is_told_from_one_that_doesnt_matter() {
+        let window = |ratio: f64, faster: bool| WindowMeasured {
+            window: "backend",
+            what: "",
+            ratio: Some(ratio),
+            lower: Some(1.001),
+            upper: None,
+            evidence: 200.0,
+            needed: 160.0,
+            matters: false,
+            slower: false,
+            faster,
+        };
+        assert_eq!(remarks(&[window(1.3, false)]), [""; 0]);
+        assert_eq!(remarks(&[window(1.004, true)]), ["faster: by less than 1 %, which doesn't matter"]);
+        let told = remarks(&[window(1.3, true)]);
+        assert_eq!(told, ["faster: it is shown to be, but not by how much; 1 % at least would matter"]);
+        let guide = include_str!("../../../../docs/guide/cdn.md");
+        assert!(guide.contains(&format!("by at least {:.0} %", (cdn::RELEVANT - 1.0) * 100.0)));
     }
 }
