@@ -19,6 +19,7 @@ pub(super) struct Server(Child);
 
 impl Drop for Server {
     fn drop(&mut self) {
+        let _ = process::signal_group(self.0.id(), 9);
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
@@ -105,6 +106,8 @@ fn run(mut command: Command, host: &Host, folder: &Path, what: &str) -> Result<S
     let failed = |error: &dyn std::fmt::Display| Problem::environment(format!("can't start {what}: {error}"));
     let namespace = File::open(format!("/proc/self/fd/{}", host.ns.as_fd().as_raw_fd())).map_err(|e| failed(&e))?;
     command.stdin(Stdio::null()).stdout(Stdio::null());
+    // Ctrl-C at the terminal is for us: they are asked until the end of the round.
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
     process::die_with_parent(&mut command);
     process::in_network(&mut command, namespace);
     let mut server = Server(command.spawn().map_err(|error| failed(&error))?);

@@ -86,7 +86,11 @@ impl Session<'_> {
                     if self.cancel.is_cancelled() {
                         break;
                     }
-                    let took = self.timed(kind.request, &run)?;
+                    let took = match self.timed(kind.request, &run) {
+                        // Whatever failed: the rounds before count.
+                        Err(_) if self.cancel.is_cancelled() => break,
+                        took => took?,
+                    };
                     outcomes.push((run.clone(), -took.as_secs_f64().ln()));
                     kind.timed.0.push((run, took));
                 }
