@@ -60,7 +60,7 @@ pub struct ControlResult {
     /// Payload over time.
     #[serde(rename = "goodput_kBps")]
     pub goodput: GoodputRuns,
-    /// Until 90 % of its own steady rate was reached, seconds.
+    /// Until 90 % of its own steady rate was reached, seconds; `None` where half of the trials or more never held it.
     pub t90_s: Option<f64>,
     /// Until 90 % of the path's rate held, seconds; `None` where most trials never had it.
     pub t90_path_s: Option<f64>,
@@ -68,7 +68,7 @@ pub struct ControlResult {
     pub first_100kb_s: Option<f64>,
     /// Until the first 1 MB had arrived, seconds; `None` where most trials were shorter.
     pub first_1mb_s: Option<f64>,
-    /// Until the rate was back after a loss, seconds.
+    /// Until the rate was back after a loss, seconds; `None` where it wasn't in half or more of the trials with a loss.
     pub recovery_s: Option<f64>,
     /// The 95th percentile of the queueing delay, ms.
     pub p95_queue_ms: Option<f64>,

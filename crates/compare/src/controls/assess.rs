@@ -65,11 +65,12 @@ fn result(
         name: control.control.name.clone(),
         variant: control.control.variant.clone(),
         goodput: GoodputRuns { mean: runs.iter().sum::<f64>() / runs.len().max(1) as f64, runs },
-        t90_s: control.median(|metrics| metrics.t90_s),
+        t90_s: control.median_of_those(|metrics| Some(metrics.t90_s)),
         t90_path_s: control.median_of_most(|metrics| metrics.t90_capacity_s),
         first_100kb_s: control.median_of_most(|metrics| metrics.first_100kb_s),
         first_1mb_s: control.median_of_most(|metrics| metrics.first_1mb_s),
-        recovery_s: control.median(|metrics| metrics.recovery.median_s),
+        recovery_s: control
+            .median_of_those(|metrics| (metrics.recovery.events > 0).then_some(metrics.recovery.median_s)),
         p95_queue_ms: control.median(|metrics| metrics.p95_queue_ms),
         retransmit_share: control.median(|metrics| metrics.retransmit_share),
         guard_hits: control.guard_hits,
@@ -165,6 +166,23 @@ mod tests {
                 .start
                 .starts_with("Start, by the time until the first 100 kB: sooner than slow: fast (-48 %")
         );
+    }
+
+    #[test]
+    fn trials_that_were_never_back_after_a_loss_count_and_those_without_a_loss_dont() {
+        let told = |medians: &[Option<Option<f64>>]| {
+            let mut control = control("a", &vec![20; medians.len()]);
+            for (trial, median) in control.counted.iter_mut().zip(medians) {
+                let events = usize::from(median.is_some());
+                let median_s = median.flatten();
+                trial.metrics.recovery = Recovery { events, median_s, ..Recovery::default() };
+            }
+            assessed(&[control]).algorithms[0].recovery_s
+        };
+        assert_eq!(told(&[Some(Some(1.0)), Some(None), Some(Some(2.0))]), Some(2.0));
+        assert_eq!(told(&[Some(Some(1.0)), Some(None), Some(None)]), None);
+        assert_eq!(told(&[Some(Some(1.0)), None, None, Some(Some(2.0))]), Some(1.5));
+        assert_eq!(told(&[None]), None);
     }
 
     #[test]
