@@ -100,10 +100,7 @@ pub fn run_program(request: &StackProgram, cancel: &Cancel) -> Result<StackProgr
         .map_err(failed)?;
     let names = Names::redirect().map_err(|error| failed(format!("names: {error}")))?;
     let refused = forward.refused().to_vec();
-    let mut command = Command::new(program);
-    command.args(args).env("WT_SERVER", INSTEAD.to_string());
-    process::die_with_parent(&mut command);
-    let child = command.spawn().map_err(|error| {
+    let child = command(program, args).spawn().map_err(|error| {
         Problem::environment(format!("can't run {}: {error}", program.to_string_lossy()))
             .hint("name a program that is in PATH")
     })?;
@@ -121,6 +118,16 @@ pub fn run_program(request: &StackProgram, cancel: &Cancel) -> Result<StackProgr
         refused,
         trouble: ended.trouble,
     })
+}
+
+/// The program as it is started.
+fn command(program: &OsString, args: &[OsString]) -> Command {
+    let mut command = Command::new(program);
+    command.args(args).env("WT_SERVER", INSTEAD.to_string());
+    process::die_with_parent(&mut command);
+    // Whoever starts us may leave Ctrl-C to the program, and what is ignored stays so through an exec.
+    process::default_signals(&mut command);
+    command
 }
 
 /// The MTU of the client's device towards the path.
@@ -180,6 +187,13 @@ mod tests {
             redirected(names),
             "127.0.0.1 localhost\n198.18.0.1 client\n2001:db8::1 server6\n127.0.0.2 server\n"
         );
+    }
+
+    #[test]
+    fn ctrl_c_reaches_the_program_though_we_ignore_it() {
+        process::ignore_signal(2);
+        let status = command(&"sh".into(), &["-c".into(), "kill -INT $$; exit 0".into()]).status().unwrap();
+        assert_eq!(process::exit_code(status), 130);
     }
 
     #[test]
