@@ -141,7 +141,7 @@ pub fn run(request: Request, services: &Services, sink: Sink<'_>, cancel: &Cance
         }
         Request::Page(mut request) => {
             request.journal = file(request.journal);
-            Answer::Page(Box::new(page_load::run(&request)?))
+            Answer::Page(Box::new(page_load::run(&request, cancel)?))
         }
         Request::Test(mut request) => {
             request.journal = file(request.journal);

@@ -9,11 +9,15 @@ use std::time::Duration;
 use wt_problem::{Fault, Problem};
 use wt_sys::clock::monotonic_ns;
 use wt_sys::{poll, process};
+use wt_trial::Cancel;
 
 /// No message of a browser is longer; one that is says nothing that we want.
 const LONGEST: usize = 64 << 20;
 /// How long a browser may take to start, and to answer a command.
 const ANSWERING: Duration = Duration::from_secs(30);
+
+/// How often it is looked whether somebody wants to stop.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// A browser of our own with a profile that is forgotten.
 ///
@@ -26,6 +30,7 @@ pub(super) struct Browser {
     answers: PipeReader,
     buffer: Vec<u8>,
     number: u64,
+    cancel: Cancel,
     _profile: tempfile::TempDir,
 }
 
@@ -38,8 +43,8 @@ impl Drop for Browser {
 }
 
 impl Browser {
-    /// Starts one.
-    pub(super) fn start(program: &OsString, options: &[OsString]) -> Result<Self, Problem> {
+    /// Starts one; nobody waits for it any more once `cancel` says so.
+    pub(super) fn start(program: &OsString, options: &[OsString], cancel: &Cancel) -> Result<Self, Problem> {
         let failed = |error: &dyn std::fmt::Display| {
             Problem::environment(format!("can't start {}: {error}", program.to_string_lossy()))
         };
@@ -80,15 +85,15 @@ impl Browser {
             command.arg("--no-sandbox");
         }
         // Whatever it keeps beside its profile goes with it.
-        for variable in ["HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME"] {
+        for variable in ["HOME", "XDG_CONFIG_HOME", "XDG_CACHE_HOME", "TMPDIR"] {
             command.env(variable, profile.path());
         }
         command.args(options).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         process::die_with_parent(&mut command);
         let child = command.spawn().map_err(|error| failed(&error))?;
-        let buffer = Vec::new();
-        Ok(Self { child, commands, answers, buffer, number: 0, _profile: profile })
+        let (buffer, cancel) = (Vec::new(), cancel.clone());
+        Ok(Self { child, commands, answers, buffer, number: 0, cancel, _profile: profile })
     }
 
     /// Sends a command; its number.
@@ -127,11 +132,14 @@ impl Browser {
                 self.buffer.drain(..=end);
                 return Ok(Some(message));
             }
-            let left = end_ns.saturating_sub(monotonic_ns());
-            if left == 0 {
+            if self.cancel.is_cancelled() {
+                return Err(Problem::stopped("stopped while the browser was waited for"));
+            }
+            let left = Duration::from_nanos(end_ns.saturating_sub(monotonic_ns()));
+            if left.is_zero() {
                 return Ok(None);
             }
-            let ready = poll::wait_readable(&[self.answers.as_fd()], Some(Duration::from_nanos(left)));
+            let ready = poll::wait_readable(&[self.answers.as_fd()], Some(left.min(LOOK)));
             if ready.map_err(|error| Problem::internal(error.to_string()))? == 0 {
                 continue;
             }
@@ -147,3 +155,31 @@ impl Browser {
 
 /// What to try when a browser doesn't work.
 const HINT: &str = "see whether it runs by itself: chromium --headless --no-sandbox --dump-dom about:blank";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_browser_leaves_goes_with_its_profile_and_who_stops_doesnt_wait_for_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("browser");
+        // It says where it would leave files, and nothing else ever.
+        let script = "#!/bin/sh\nfor last; do :; done\necho $TMPDIR > $last.new\nmv $last.new $last\nexec sleep 60\n";
+        std::fs::write(&program, script).unwrap();
+        std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+        let (said, cancel) = (folder.path().join("said"), Cancel::new());
+        let mut browser = Browser::start(&program.into(), &[said.clone().into()], &cancel).unwrap();
+        let end = monotonic_ns() + 20_000_000_000;
+        while !said.exists() && monotonic_ns() < end {
+            assert_eq!(browser.receive(monotonic_ns() + 1_000_000).unwrap(), None);
+        }
+        let place = std::fs::read_to_string(&said).unwrap();
+        assert_eq!(std::path::Path::new(place.trim()), browser._profile.path());
+        cancel.cancel();
+        let problem = browser.ask(None, "Browser.getVersion", &json!({})).unwrap_err();
+        assert_eq!(problem.fault, Fault::Stopped);
+        drop(browser);
+        assert!(!std::path::Path::new(place.trim()).exists());
+    }
+}

@@ -15,6 +15,7 @@ use wt_problem::Problem;
 use wt_report::Filmstrip;
 use wt_setup::draw_order_seed;
 use wt_sys::clock::monotonic_ns;
+use wt_trial::Cancel;
 
 /// Programs that speak the protocol, the first that is there is taken.
 const PROGRAMS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
@@ -25,14 +26,14 @@ const DEADLINE: Duration = Duration::from_secs(60);
 ///
 /// # Errors
 /// A [`Problem`] that says what to try.
-pub fn run(request: &PageRequest) -> Result<PageAnswer, Problem> {
+pub fn run(request: &PageRequest, cancel: &Cancel) -> Result<PageAnswer, Problem> {
     request.check()?;
     let options: Vec<OsString> = if request.insecure { vec!["--ignore-certificate-errors".into()] } else { Vec::new() };
     let version = RefCell::new(String::new());
     let deadline = request.deadline.unwrap_or(DEADLINE);
     let mut start = || {
         // A new browser each time: caches, connections and names are cold.
-        let mut browser = Browser::start(&program(request)?, &options)?;
+        let mut browser = Browser::start(&program(request)?, &options, cancel)?;
         let about = browser.ask(None, "Browser.getVersion", &json!({}))?;
         about["product"].as_str().unwrap_or_default().clone_into(&mut version.borrow_mut());
         Ok(browser)

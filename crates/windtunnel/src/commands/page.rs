@@ -1,6 +1,7 @@
 //! `windtunnel page`: how long a real browser takes for a page.
 
 use crate::cli::forms::{REPORT, write_measured};
+use crate::cli::signals::cancel_on_signals;
 use crate::cli::typed;
 use crate::edge::{Exit, Outcome, Problem, emit, say};
 use clap::Args;
@@ -76,7 +77,7 @@ impl PageArgs {
 /// # Errors
 /// A [`Problem`] that says what to try.
 pub(crate) fn run(args: &PageArgs) -> Outcome {
-    let answer = page_load::run(&args.request())?;
+    let answer = page_load::run(&args.request(), &cancel_on_signals()?)?;
     if args.json {
         // By way of a value: its fields come in the order of their names.
         let value = serde_json::to_value(&answer).map_err(|error| Problem::internal(error.to_string()))?;
