@@ -4,6 +4,7 @@ use super::event::{Sink, TuneEvent};
 use super::logged::Covariate;
 use super::notebook::{Notebook, begun, host};
 use super::open::{FixedChoices, named, session};
+use super::profile::ProfileRemote;
 use super::request::{LiveRequest, TuneRequest};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -199,6 +200,13 @@ pub fn test(request: &TestRequest, cancel: &Cancel, events: Sink<'_>) -> Result<
         return Err(Problem::usage(format!("{} transfers of each server: allowed is 1 to {MOST}", request.each)));
     }
     let servers = named(&request.target, request.key.as_ref())?;
+    // Its tests would count as those of two servers that agree.
+    let is_named_before =
+        |(place, server): &(usize, &ProfileRemote)| servers[..*place].iter().any(|other| other.url == server.url);
+    if let Some((_, server)) = servers.iter().enumerate().find(is_named_before) {
+        return Err(Problem::usage(format!("{} names {} twice", request.target, server.url))
+            .hint("--each asks every server several times"));
+    }
     let covariates = Covariate::by_name(&request.covariates)?;
     let settings = in_force();
     let mut log: Option<Notebook> = None;
@@ -275,7 +283,7 @@ pub fn test(request: &TestRequest, cancel: &Cancel, events: Sink<'_>) -> Result<
         let what = format!("none of the {} servers of {} could be reached", servers.len(), request.target);
         return Err(Problem::remote(what).hint("windtunnel path HOST tells what is in the way"));
     };
-    let host = |(server, (address, hops, reply_ttl)): (&super::profile::ProfileRemote, (_, _, _))| {
+    let host = |(server, (address, hops, reply_ttl)): (&ProfileRemote, (_, _, _))| {
         let name = server.url.to_string();
         let own: Vec<&LoggedTest> = tests.iter().filter(|test| test.server == name).collect();
         let done = || own.iter().filter(|test| test.status == Status::Completed.name() && test.bytes > 0);
@@ -447,6 +455,17 @@ fn mean(values: &[f64]) -> (Option<f64>, Option<f64>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_server_that_is_named_twice_isnt_two_that_agree() {
+        let folder = tempfile::tempdir().unwrap();
+        let profile = folder.path().join("two.toml");
+        let target = |comment: &str| format!("[[target]]\nurl = \"http://192.0.2.1/a\"\ncomment = \"{comment}\"\n");
+        std::fs::write(&profile, target("morning") + &target("evening")).unwrap();
+        let request = TestRequest { target: profile.to_str().unwrap().to_owned(), ..TestRequest::default() };
+        let problem = test(&request, &Cancel::new(), &mut |_| {}).unwrap_err();
+        assert!(problem.what.ends_with("two.toml names http://192.0.2.1/a twice"), "{problem:?}");
+    }
 
     #[test]
     fn the_standard_error_is_that_of_the_mean() {

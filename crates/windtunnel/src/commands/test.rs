@@ -40,7 +40,7 @@ pub(crate) struct TestArgs {
     #[arg(value_name = "TARGET", required_unless_present = "summary")]
     target: Option<String>,
     /// Note stored with it
-    #[arg(long)]
+    #[arg(long, conflicts_with = "summary")]
     comment: Option<String>,
     /// What else is known of the moment, a number: connect-rate=31200; may be repeated
     #[arg(long, value_name = "NAME=NUMBER", conflicts_with = "summary")]
@@ -55,25 +55,25 @@ pub(crate) struct TestArgs {
     #[arg(long, value_name = "NAME", requires = "summary")]
     adjust_for: Option<String>,
     /// Downloads from each server; servers take turns
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "summary")]
     each: usize,
     /// A download ends after this time, if the file hasn't before
-    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = trial_time)]
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = trial_time, conflicts_with = "summary")]
     time: Duration,
     /// In which unit rates are written
     #[arg(long, value_enum, default_value_t)]
     units: RateUnit,
     /// Don't ask how many hops away the servers are
-    #[arg(long)]
+    #[arg(long, conflicts_with = "summary")]
     no_hops: bool,
     /// The key of `windtunnel serve`, in a file
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "summary")]
     key_file: Option<PathBuf>,
     /// Believe the certificate authorities in this file, too (PEM)
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "summary")]
     ca: Option<PathBuf>,
     /// The version of IP [default: what the name resolves to first]
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, conflicts_with = "summary")]
     ip: Option<Ip>,
     /// The journal [default: $XDG_DATA_HOME/windtunnel/journal.sqlite3]
     #[arg(long, value_name = "FILE")]

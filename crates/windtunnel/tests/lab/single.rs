@@ -1,7 +1,7 @@
 //! One transfer, one line of the log: `test`, from the lab's own server.
 
 use super::live::{NEAR, json_of, shell};
-use crate::common::shared;
+use crate::common::{run, shared};
 
 /// Two names of one server.
 const PROFILE: &str = "[[target]]\nurl = \"http://server/bytes/300kB\"\ncomment = \"one\"\n\n\
@@ -107,4 +107,12 @@ fn what_served_a_test_and_the_way_to_it_are_in_each_form_of_the_journal() {
     assert!(ran.err.contains(&format!("{second}: ")), "{}", ran.err);
     assert!(read("tuned.csv").lines().nth(1).unwrap().ends_with("/bytes/30MB"), "{}", read("tuned.csv"));
     assert!(read("shown.txt").contains(second), "{}", read("shown.txt"));
+}
+
+#[test]
+fn what_says_how_to_transfer_says_nothing_of_a_summary() {
+    for words in ["--each 2", "--time 1s", "--ip 6", "--no-hops", "--ca x", "--key-file x", "--comment x"] {
+        let ran = run(&["test", "--summary"].into_iter().chain(words.split(' ')).collect::<Vec<_>>());
+        assert!(ran.code == 2 && ran.err.contains("cannot be used with"), "{words}: {}", ran.err);
+    }
 }
