@@ -96,3 +96,22 @@ fn whatever_kills_it_no_folder_is_left_and_no_server_goes_on() {
         std::thread::yield_now();
     }
 }
+
+#[test]
+fn ctrl_c_at_the_terminal_ends_the_round_and_tells_of_those_before() {
+    let _machine = shared();
+    use std::io::{BufRead as _, BufReader};
+    use std::os::unix::process::CommandExt as _;
+    let home = tempfile::tempdir().unwrap();
+    let mut command = windtunnel(home.path());
+    // As a shell has it: all of them are in the group that Ctrl-C reaches.
+    command.args(["cdn", "--rounds", "100", "--object", "20kB"]).process_group(0);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+    assert!(said.any(|line| line.starts_with("round 1")), "no round was done");
+    wt_sys::process::signal_group(child.id(), 2).unwrap();
+    let ended = child.wait_with_output().unwrap();
+    let out = String::from_utf8_lossy(&ended.stdout);
+    assert!(ended.status.code() == Some(1) && out.contains("No window is shown to matter on a miss"), "{out}");
+    assert!(said.all(|line| line.starts_with("round ")));
+}
