@@ -40,7 +40,7 @@ mod trace;
 mod train;
 
 pub use cells::{Cells, cell_sizes, cells, cells_may_hide};
-pub use loss::{LossCount, likelihood_ratio, repeats_for};
+pub use loss::{LossCount, likelihood_ratio, repeats_for, silence_tells};
 pub use pacer::Pacer;
 pub use probe::{Answer, Kind, Machine, Probe, ProbeAnswer, Quote, SynOptions, Time};
 pub use reverse::Reverse;

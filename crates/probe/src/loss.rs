@@ -67,14 +67,26 @@ pub fn likelihood_ratio(one: LossCount, other: LossCount) -> f64 {
     (2.0 * (log(one, one.loss()) + log(other, other.loss()) - log(one, both) - log(other, both))).max(0.0)
 }
 
+/// More probes are never sent to see whether it is by chance that all of them are lost.
+const MOST_REPEATS: u32 = 40;
+
 /// How many probes must all be lost before it is not by chance (once in 1000 times) at this loss; 3 to 40.
 #[must_use]
 pub fn repeats_for(loss: f64) -> u32 {
+    needed_for(loss).min(MOST_REPEATS)
+}
+
+/// Whether so many are enough: where nearly all probes are lost, silence says nothing.
+#[must_use]
+pub fn silence_tells(loss: f64) -> bool {
+    needed_for(loss) <= MOST_REPEATS
+}
+
+fn needed_for(loss: f64) -> u32 {
     if loss <= 0.0 {
         return 3;
     }
-    let needed = (1e-3f64.ln() / loss.min(0.99).ln()).ceil();
-    (needed as u32).clamp(3, 40)
+    ((1e-3f64.ln() / loss.min(0.99).ln()).ceil() as u32).max(3)
 }
 
 #[cfg(test)]
@@ -109,6 +121,11 @@ mod tests {
     #[test]
     fn half_lost_takes_ten_probes_to_be_sure() {
         assert_eq!((repeats_for(0.0), repeats_for(0.5), repeats_for(0.05), repeats_for(1.0)), (3, 10, 3, 40));
+    }
+
+    #[test]
+    fn silence_says_nothing_where_forty_may_get_lost_by_chance() {
+        assert_eq!([0.0, 0.5, 0.84, 0.85, 0.95, 1.0].map(silence_tells), [true, true, true, false, false, false]);
     }
 
     proptest! {

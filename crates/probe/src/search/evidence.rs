@@ -112,11 +112,16 @@ impl Evidence {
     /// The loss among the sizes that get through, from the smallest that lost anything on, as high as it may well be; 0
     /// if nothing was lost.
     pub(super) fn loss_below(&self, passed: u16) -> f64 {
-        let lossy = self.sizes.range(..=passed).map(|(_, tally)| tally).skip_while(|tally| tally.silent == 0);
-        let count = lossy.fold(LossCount::default(), |sum, tally| {
-            sum.plus(LossCount { sent: tally.sent, answered: tally.sent.saturating_sub(tally.silent) })
-        });
+        let count = self.lossy_below(passed);
         if count.lost() == 0 { 0.0 } else { count.interval().1 }
+    }
+
+    /// The probes that this loss is of.
+    pub(super) fn lossy_below(&self, passed: u16) -> LossCount {
+        let lossy = self.sizes.range(..=passed).map(|(_, tally)| tally).skip_while(|tally| tally.silent == 0);
+        lossy.fold(LossCount::default(), |sum, tally| {
+            sum.plus(LossCount { sent: tally.sent, answered: tally.sent.saturating_sub(tally.silent) })
+        })
     }
 
     /// Answered and silent, of all sizes up to this one.

@@ -22,6 +22,8 @@ mod plan;
 mod ration;
 /// What it all means.
 mod report;
+/// Where nearly all probes stay unanswered.
+mod scarce;
 
 pub use flows::FlowTally;
 pub use report::{Clamp, Finding, Hint, Hop, PathKind, SearchReport, SizeTally};
@@ -172,9 +174,11 @@ pub struct Search {
     asked_again: bool,
     /// Echoes are answered after all.
     back: bool,
-    /// Whether short answers came where echoes vanished was asked, and whether they did.
-    asked_there: bool,
+    /// For packets of which length it was asked whether short answers come where echoes vanish, and whether they did.
+    asked_there: u16,
     gets_there: bool,
+    /// So few probes were answered that silence said nothing.
+    scarce: bool,
     /// Echoes get lost on the way back: another kind of probe measures the way there.
     short_answers: bool,
     /// What is longer than what routers call too long.
@@ -236,8 +240,9 @@ impl Search {
             hedged: false,
             asked_again: false,
             back: false,
-            asked_there: false,
+            asked_there: 0,
             gets_there: false,
+            scarce: false,
             short_answers: false,
             above: Above::default(),
             stream_limit: u16::MAX,
@@ -388,8 +393,7 @@ impl Search {
                 self.gave_up = true;
                 // What got through is no path MTU as long as longer packets may.
                 let passed = self.evidence.passed().unwrap_or(0);
-                let failed = self.evidence.failed_above(passed).unwrap_or(u16::MAX);
-                self.undecided |= passed < self.max && failed > passed.saturating_add(1);
+                self.undecided |= passed < self.max && self.stage == Stage::Sizes;
                 self.finish();
             }
             if !self.queue.is_empty() {

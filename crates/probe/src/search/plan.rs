@@ -73,7 +73,7 @@ impl Search {
         }
     }
 
-    fn push(&mut self, size: u16, count: u32) {
+    pub(super) fn push(&mut self, size: u16, count: u32) {
         let item = Item { kind: self.kind_for(size), size, ttl: None, purpose: Purpose::Size };
         // UDP's answers are rationed.
         let count = if item.kind == Kind::Udp && self.method() == Kind::Stream { count.min(2) } else { count };
@@ -122,15 +122,18 @@ impl Search {
             self.forget(false);
             return self.begin();
         }
-        if std::mem::take(&mut self.gets_there) {
-            self.short_answers = true;
-            self.sweeps = 0;
-            return self.begin_with(self.short_kind().unwrap_or(self.kind));
-        }
         if self.leaves_streams() {
             return self.begin();
         }
         let Some(passed) = self.evidence.passed() else { return self.nothing_got_through() };
+        if self.voids <= MOST_VOIDS && self.is_scarcely_answered(passed) {
+            return;
+        }
+        if self.gets_there && self.vanishes_for_sure(passed) {
+            (self.gets_there, self.short_answers) = (false, true);
+            self.sweeps = 0;
+            return self.begin_with(self.short_kind().unwrap_or(self.kind));
+        }
         if self.voids > MOST_VOIDS {
             (self.undecided, self.changed) = (true, true);
             return self.finish();
@@ -145,6 +148,7 @@ impl Search {
         }
         // Of few packets all may vanish by chance, where every second one does.
         self.push(passed, 2 * self.voids * u32::from(self.method() != Kind::Udp && !self.queue.is_empty()));
+        self.shuffle_sizes();
         if self.queue.is_empty() {
             self.look_above(passed);
         }
@@ -273,13 +277,13 @@ impl Search {
         }
     }
 
-    fn begin_with(&mut self, kind: usize) {
+    pub(super) fn begin_with(&mut self, kind: usize) {
         self.change_to(kind);
         self.begin();
     }
 
     /// The kind of probe with short answers that the target is known to take, where echoes are sent now.
-    fn short_kind(&self) -> Option<usize> {
+    pub(super) fn short_kind(&self) -> Option<usize> {
         let connects = |kind: Kind| matches!(kind, Kind::OldSegment | Kind::Stream);
         let short = |kind: Kind| match kind {
             Kind::Udp => true,
@@ -342,7 +346,7 @@ impl Search {
     }
 
     /// How many probes must all vanish before a size is called too large.
-    fn repeats(&self, passed: u16) -> u32 {
+    pub(super) fn repeats(&self, passed: u16) -> u32 {
         repeats_for(self.evidence.loss_below(passed))
     }
 
@@ -383,7 +387,8 @@ impl Search {
             if std::mem::replace(&mut self.swept, above) != above {
                 self.sweeps = 0;
             }
-            if vanishes && !std::mem::replace(&mut self.asked_there, true) {
+            if vanishes && std::mem::replace(&mut self.asked_there, above) != above {
+                self.gets_there = false;
                 // An echo is as long as what it answers: perhaps it is the way back on which it vanishes.
                 let kind = self.short_kind().and_then(|index| self.config.kinds.get(index));
                 let item = kind.map(|kind| Item { kind: *kind, size: above, ttl: None, purpose: Purpose::There });

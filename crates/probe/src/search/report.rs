@@ -86,6 +86,8 @@ pub enum Finding {
         /// The code of an ICMP "unreachable", if one came.
         code: Option<u8>,
     },
+    /// So few probes were answered that silence says nothing: answers are rationed, or nearly all get lost.
+    TooFewAnswers,
     /// There was not enough evidence within the bounds of packets and rounds.
     GaveUp,
 }
@@ -348,12 +350,14 @@ impl Search {
     }
 
     fn echo_blocked(&self) -> bool {
-        self.tried.contains(&Kind::Echo) && self.method() != Kind::Echo && !self.short_answers
+        self.tried.contains(&Kind::Echo) && self.method() != Kind::Echo && !self.short_answers && !self.scarce
     }
 
     fn findings(&self) -> Vec<Finding> {
         let mut found = Vec::new();
-        if self.evidence.passed().is_none() {
+        if self.scarce {
+            found.push(Finding::TooFewAnswers);
+        } else if self.evidence.passed().is_none() {
             let refused = self.refused.then_some(Finding::PortRefused);
             found.push(refused.unwrap_or(Finding::Unreachable { code: self.unreachable }));
         } else if self.echo_blocked() {

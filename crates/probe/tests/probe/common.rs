@@ -73,6 +73,8 @@ pub struct Net {
     pub rtt: Duration,
     pub v6: bool,
     pub echo: bool,
+    /// Answers to echoes: how many at once and per second.
+    pub echoes: Option<(f64, f64)>,
     pub tcp: bool,
     /// The port refuses connections.
     pub refuses: bool,
@@ -108,6 +110,7 @@ impl Net {
             rtt: Duration::from_millis(40),
             v6: false,
             echo: true,
+            echoes: None,
             tcp: true,
             refuses: false,
             branch: None,
@@ -158,6 +161,7 @@ struct World<'a> {
     rng: ChaCha8Rng,
     limits: Vec<Bucket>,
     policers: Vec<Bucket>,
+    echoes: Bucket,
 }
 
 /// Takes a token, if the limit leaves one.
@@ -264,7 +268,9 @@ impl World<'_> {
             }
         }
         let (said, back) = match probe.kind {
-            Kind::Echo | Kind::LooseEcho if net.echo => (ProbeAnswer::Reached { ttl: Some(61) }, probe.ip_len),
+            Kind::Echo | Kind::LooseEcho if net.echo && allowed(&mut self.echoes, net.echoes, now) => {
+                (ProbeAnswer::Reached { ttl: Some(61) }, probe.ip_len)
+            }
             Kind::OldSegment if net.tcp => (ProbeAnswer::Reached { ttl: Some(61) }, 52),
             Kind::Stream | Kind::LastingStream if net.tcp && probe.ip_len <= net.stream_limit => {
                 (ProbeAnswer::Reached { ttl: None }, 52)
@@ -310,7 +316,8 @@ fn run_over(
     let limits = limits.collect();
     let bucket = |limit: Option<(f64, f64)>| Bucket { tokens: limit.map_or(0.0, |(burst, _)| burst), at: 0.0 };
     let policers = net.links.iter().map(|link| bucket(link.police)).collect();
-    let mut world = World { net, rng: ChaCha8Rng::seed_from_u64(net.seed), limits, policers };
+    let echoes = bucket(net.echoes);
+    let mut world = World { net, rng: ChaCha8Rng::seed_from_u64(net.seed), limits, policers, echoes };
     let (mut now, mut pacer) = (Duration::ZERO, Pacer::new(net.pps, 64));
     let mut heap: BinaryHeap<Reverse<(Time, usize)>> = BinaryHeap::new();
     let (mut answers, mut sent): (Vec<Answer>, Vec<(Time, Probe)>) = (Vec::new(), Vec::new());

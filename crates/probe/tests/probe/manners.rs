@@ -144,3 +144,33 @@ fn where_quotations_cannot_be_read_or_have_no_flag_nothing_is_claimed_of_it() {
     let (report, _) = find(&net, config(&net, &ALL));
     assert_eq!((report.kind, report.df_cleared), (PathKind::Clean, None), "{report:#?}");
 }
+
+#[test]
+fn a_target_that_rations_its_echoes_makes_no_black_hole() {
+    let mut unknown = 0;
+    for (burst, rate) in [(5.0, 20.0), (5.0, 2.0), (8.0, 20.0), (10.0, 50.0), (5.0, 100.0), (12.0, 200.0), (20.0, 10.0)]
+    {
+        for seed in 0..20 {
+            let links = vec![Link::mtu(1500); 2];
+            let mut net = Net { echoes: Some((burst, rate)), tcp: false, udp: None, links, ..Net::new(seed) };
+            net.rtt = Duration::from_millis(if seed % 2 == 0 { 1 } else { 40 });
+            let (report, ran) = find(&net, config(&net, &ALL));
+            assert!(matches!(report.pmtu, Some(1500) | None), "{burst}, {rate}, {seed}: {report:#?}");
+            assert!(matches!(report.kind, PathKind::Clean | PathKind::Inconclusive), "{burst}, {rate}: {report:#?}");
+            let scarce = report.findings.contains(&Finding::TooFewAnswers);
+            assert!(report.pmtu.is_some() || scarce || report.findings.contains(&Finding::PathChanged), "{report:#?}");
+            assert!(ran.packets < 2000, "{burst}, {rate}: {}", ran.packets);
+            unknown += u32::from(scarce);
+            // With a port that accepts connections, it is known, unless too long nothing comes at all; and nothing is claimed of the way back.
+            let net = Net { tcp: true, ..net };
+            let (report, _) = find(&net, config(&net, &ALL));
+            let silent = report.findings == [Finding::PathChanged];
+            assert!(
+                silent || report.pmtu == Some(1500) && report.kind == PathKind::Clean,
+                "{burst}, {rate}: {report:#?}"
+            );
+            assert!(!report.findings.contains(&Finding::EchoLostOnItsWayBack), "{burst}, {rate}: {report:#?}");
+        }
+    }
+    assert!(unknown > 20, "{unknown}");
+}

@@ -7,7 +7,17 @@ use wt_problem::{Fault, Problem};
 pub fn unanswered(target: &Target, report: &SearchReport) -> Problem {
     if report.findings.contains(&Finding::PathChanged) {
         let what = format!("the path to {} changed or broke while it was probed", target.name);
-        return Problem::new(Fault::Remote, what).hint("try again");
+        return Problem::new(Fault::Remote, what)
+            .because(
+                "what had got through before wasn't answered any more; it may also be that its answers are rationed",
+            )
+            .hint("try again, or name a TCP port that is open there, as HOST:PORT");
+    }
+    if report.findings.iter().any(|finding| matches!(finding, Finding::TooFewAnswers | Finding::GaveUp)) {
+        let what = format!("what gets through to {} ({}) can't be told", target.name, target.ip);
+        return Problem::new(Fault::Remote, what)
+            .because("too few probes were answered: its answers are rationed, or nearly all packets get lost")
+            .hint("name a TCP port that is open there, as HOST:PORT; TCP probes need CAP_NET_RAW (root)");
     }
     if report.findings.contains(&Finding::PortRefused) {
         let what = format!("{} ({}) refuses TCP connections at port {}", target.name, target.ip, target.port);
@@ -54,7 +64,13 @@ pub(super) fn findings(report: &SearchReport) -> Vec<String> {
         ),
         Finding::RandomLoss => "packets of every size get lost".to_owned(),
         Finding::PortRefused => "the target refuses TCP connections at that port".to_owned(),
-        Finding::PathChanged => "what had got through before didn't any more: the path changed or broke".to_owned(),
+        Finding::TooFewAnswers => {
+            "too few probes were answered to tell what vanishes: answers are rationed, or nearly all get lost"
+                .to_owned()
+        }
+        Finding::PathChanged => {
+            "what had got through before didn't any more: the path changed or broke, or answers are rationed".to_owned()
+        }
         Finding::Unreachable { code: Some(code) } => format!("unreachable, says ICMP (code {code})"),
         Finding::Unreachable { code: None } => "nothing answered".to_owned(),
         Finding::GaveUp => "no clear answer within the bounds of packets and rounds".to_owned(),
