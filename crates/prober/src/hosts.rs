@@ -7,7 +7,8 @@ const MOST_HOSTS: usize = 10_000;
 /// The hosts of a list: one a line, with comments after `#`.
 #[must_use]
 pub fn hosts_of(text: &str) -> Vec<String> {
-    let lines = text.lines().map(|line| line.split('#').next().unwrap_or("").trim());
+    // Some editors begin a file with the mark of its bytes' order.
+    let lines = text.trim_start_matches('\u{feff}').lines().map(|line| line.split('#').next().unwrap_or("").trim());
     lines.filter(|line| !line.is_empty()).map(str::to_owned).collect()
 }
 
@@ -38,7 +39,12 @@ pub(crate) fn split_port(text: &str, default_port: u16) -> Result<(String, u16),
 
 #[cfg(test)]
 mod tests {
-    use super::split_port;
+    use super::{hosts_of, split_port};
+
+    #[test]
+    fn a_list_has_a_host_a_line_whatever_it_begins_with() {
+        assert_eq!(hosts_of("\u{feff}a\r\n# b\r\n\r\nc # d\n"), ["a", "c"]);
+    }
 
     #[test]
     fn hosts_and_ports_are_told_apart() {

@@ -1,4 +1,6 @@
+use super::opt_out::OptOut;
 use serde::{Deserialize, Serialize};
+use wt_problem::Problem;
 
 /// A URL to ask for.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,11 +31,34 @@ pub fn urls_of(list: &str) -> Vec<UrlRequest> {
             line: Some(number),
         }
     };
+    // Some editors begin a file with the mark of its bytes' order, which isn't of the first line.
+    let list = list.trim_start_matches('\u{feff}');
     (1..).zip(list.lines()).map(split).filter(|target| !target.url.is_empty() && !target.url.starts_with('#')).collect()
 }
 
 /// The names, addresses and networks of an opt-out list, written in the same way.
-#[must_use]
-pub fn opt_out_of(list: &str) -> Vec<String> {
-    urls_of(list).into_iter().map(|entry| entry.url).collect()
+///
+/// # Errors
+/// A usage problem that names the line which is none of them.
+pub fn opt_out_of(list: &str) -> Result<Vec<String>, Problem> {
+    let checked = |entry: UrlRequest| {
+        OptOut::read(std::slice::from_ref(&entry.url)).map_err(|problem| {
+            let what = format!("line {}: {}", entry.line.unwrap_or_default(), problem.what);
+            Problem { what, ..problem }
+        })?;
+        Ok(entry.url)
+    };
+    urls_of(list).into_iter().map(checked).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_opt_out_list_holds_its_first_line_and_nothing_that_would_never_match() {
+        assert_eq!(opt_out_of("\u{feff}192.0.2.7\r\nexample.org # us\n").unwrap(), ["192.0.2.7", "example.org"]);
+        let problem = opt_out_of("# ours\n192.0.2.*\n").unwrap_err();
+        assert!(problem.what.starts_with("line 2: \"192.0.2.*\""), "{problem}");
+    }
 }

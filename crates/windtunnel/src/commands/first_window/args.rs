@@ -90,15 +90,16 @@ impl FirstWindowArgs {
     /// A usage problem where a file can't be read.
     pub(super) fn request(&self) -> Result<FirstWindowRequest, Problem> {
         let opt_out = self.opt_out.clone().or_else(usual_opt_out);
+        let listed = |file: PathBuf| {
+            let wrong = |problem: Problem| Problem { what: format!("{}, {}", file.display(), problem.what), ..problem };
+            opt_out_of(&read(&file, "host, address or network")?).map_err(wrong)
+        };
         Ok(FirstWindowRequest {
             targets: self.targets()?,
             rate: self.rate,
             per_network: self.per_network,
             mss: self.mss.clone(),
-            opt_out: opt_out
-                .map(|file| read(&file, "host, address or network"))
-                .transpose()?
-                .map_or(Vec::new(), |list| opt_out_of(&list)),
+            opt_out: opt_out.map(listed).transpose()?.unwrap_or_default(),
             contact: self.contact.clone(),
             ip: self.ip.map(IpVersion::from),
             unprivileged: self.unprivileged,
