@@ -95,7 +95,10 @@ pub struct Trace {
     not_before: Time,
     /// The longest round-trip time yet.
     longest: Option<Time>,
+    /// It answers SYNs.
     open: bool,
+    /// Its answer to a SYN was that the port is closed.
+    refused: bool,
     /// Answered by TCP only.
     by_tcp: bool,
     /// The target answers what goes to the hops, too.
@@ -142,6 +145,7 @@ impl Trace {
             not_before: Time::ZERO,
             longest: None,
             open: false,
+            refused: false,
             by_tcp: false,
             usual_reached: false,
             reply_ttl: None,
@@ -222,7 +226,13 @@ impl Trace {
     /// Whether the target accepted a connection.
     #[must_use]
     pub const fn is_open(&self) -> bool {
-        self.open
+        self.open && !self.refused
+    }
+
+    /// Whether the target refused one.
+    #[must_use]
+    pub const fn is_refused(&self) -> bool {
+        self.refused
     }
 
     /// Probes sent, and bursts.
@@ -448,6 +458,7 @@ impl Machine for Trace {
                 self.answered(answer, flight, ttl, true);
             }
             (ProbeAnswer::Open { .. } | ProbeAnswer::Refused, None) => {
+                self.refused |= answer.said == ProbeAnswer::Refused;
                 self.open = true;
                 self.longest = self.longest.max(Some(answer.at.saturating_sub(flight.sent)));
             }

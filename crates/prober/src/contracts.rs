@@ -3,7 +3,7 @@
 use crate::answers::Answers;
 use crate::mtu::{MtuAnswer, MtuRequest, SearchAnswer, mtu};
 use crate::path::{PathAnswer, PathRequest, RttAnswer, path};
-use crate::trace::{RouteAnswer, TraceAnswer, TraceRequest, trace};
+use crate::trace::{RouteAnswer, TraceAnswer, TraceEnd, TraceRequest, trace};
 use serde_json::{Value, json};
 use std::net::{IpAddr, Ipv4Addr};
 use wt_probe::{LossCount, PathKind};
@@ -111,7 +111,7 @@ fn a_trace_is_one_object() {
         probes: 60,
         rounds: 2,
         seconds: 0.1,
-        is_open: false,
+        end: TraceEnd::Silent,
         problem: None,
     };
     let own = ["address", "by_tcp", "packets", "probes", "rounds", "schema_version", "seconds", "target"];

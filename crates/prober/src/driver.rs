@@ -264,6 +264,8 @@ impl<'a> Run<'a> {
     }
 
     /// Sends what may leave now; tells whether the rate holds more back.
+    ///
+    /// Where it does, the first targets come first: when the time is up, some are known to the end, not all of them in part.
     fn send(&mut self, wire: &mut Wire, pacer: &mut Pacer) -> bool {
         loop {
             let mut any = false;

@@ -1,8 +1,14 @@
 //! Several hosts of which one can't be reached: it is in the answer with the reason, and the others are probed.
 
-use crate::mtu::{MtuRequest, SearchRun, SearchScope, mtu, search};
-use crate::trace::{TraceRequest, trace, trace_all};
+use crate::driver::Cost;
+use crate::mtu::{MtuRequest, SearchAnswer, SearchRun, SearchScope, mtu, search};
+use crate::target::offered;
+use crate::trace::{TraceAnswer, TraceRequest, trace, trace_all};
 use crate::{ProbeOptions, Target};
+use rand_chacha::ChaCha8Rng;
+use rand_chacha::rand_core::SeedableRng as _;
+use std::collections::HashMap;
+use wt_probe::{Kind, Machine as _, Search, SearchConfig, Time, Trace, TraceConfig};
 use wt_problem::Fault;
 use wt_trial::Cancel;
 
@@ -82,4 +88,32 @@ fn what_is_wrong_with_the_only_host_or_with_how_one_is_written_is_wrong_with_the
     assert_eq!(alone.fault, Fault::Environment);
     assert!(alone.what.contains("no way from this host") && alone.hint.is_some(), "{alone}");
     assert_eq!(said(&["127.0.0.1", "a b"]).fault, Fault::Usage);
+}
+
+#[test]
+fn a_host_that_there_was_no_time_to_probe_is_not_called_down_or_behind_a_firewall() {
+    let target = Target::find("127.0.0.1", None, 80).unwrap();
+    let (kind, offered) = (Kind::Echo, offered(&target));
+    let config = TraceConfig { kind, handshake: true, flows: 1, probes: 1, size: 64, max: 1500, offered };
+    let mut trace = Trace::new(config);
+    let config = SearchConfig {
+        max: 1500,
+        v6: false,
+        kinds: vec![kind],
+        handshake: true,
+        patient: true,
+        losses: true,
+        flows: 1,
+        told: None,
+    };
+    let mut search = Search::new(config, ChaCha8Rng::seed_from_u64(1));
+    // One probe has left, as when many others have taken up the rate.
+    assert!(trace.poll_probe(Time::ZERO).is_some() && search.poll_probe(Time::ZERO).is_some());
+    let traced = TraceAnswer::of(&target, &trace, &HashMap::new(), Cost::default());
+    let searched = SearchAnswer::of(&target, &search.report(), Cost::default());
+    for problem in [traced.problem, searched.problem].map(Option::unwrap) {
+        assert_eq!(problem.fault, Fault::Environment, "{problem}");
+        assert!(problem.what.contains("no time to probe 127.0.0.1"), "{problem}");
+    }
+    assert!(!searched.findings.iter().any(|finding| finding.contains("answer")), "{:?}", searched.findings);
 }

@@ -115,6 +115,13 @@ pub fn unresolvable(host: &str, error: &ResolveError) -> Problem {
         .hint("check the spelling and this machine's resolver, or give an address")
 }
 
+/// What it means that the time was up before a target was probed: it says nothing of the target.
+pub(crate) fn no_time(target: &Target) -> Problem {
+    Problem::environment(format!("there was no time to probe {} ({}) to the end", target.name, target.ip))
+        .because("probes to all hosts of a request share its rate and its time")
+        .hint("raise --pps, or name fewer hosts at once")
+}
+
 /// The targets of a request, TCP at port 80 if nothing else is said. One of several that there is no way to doesn't keep the
 /// others from being probed.
 ///

@@ -90,6 +90,8 @@ pub enum Finding {
     TooFewAnswers,
     /// There was not enough evidence within the bounds of packets and rounds.
     GaveUp,
+    /// The search was ended before it was done.
+    OutOfTime,
 }
 
 /// A router's word about the MTU of its next link.
@@ -359,7 +361,8 @@ impl Search {
             found.push(Finding::TooFewAnswers);
         } else if self.evidence.passed().is_none() {
             let refused = self.refused.then_some(Finding::PortRefused);
-            found.push(refused.unwrap_or(Finding::Unreachable { code: self.unreachable }));
+            let nothing = refused.unwrap_or(Finding::Unreachable { code: self.unreachable });
+            found.extend(Some(nothing).filter(|_| self.stage == Stage::Done));
         } else if self.echo_blocked() {
             found.push(Finding::EchoBlocked);
         }
@@ -382,8 +385,11 @@ impl Search {
         if self.changed {
             found.push(Finding::PathChanged);
         }
-        if self.gave_up || self.stage != Stage::Done {
+        if self.gave_up {
             found.push(Finding::GaveUp);
+        }
+        if self.stage != Stage::Done {
+            found.push(Finding::OutOfTime);
         }
         found
     }

@@ -98,6 +98,15 @@ fn a_dead_target_leaves_the_hops_before_it() {
     assert!(ran.time <= Duration::from_millis(2500), "{:?}", ran.time);
 }
 
+#[test]
+fn a_target_that_refuses_connections_accepts_none() {
+    for (tcp, refuses) in [(true, false), (false, true), (false, false)] {
+        let net = Net { echo: false, udp: None, tcp, refuses, ..Net::new(3) };
+        let (trace, _) = trace(&net, 1, 1);
+        assert_eq!((trace.is_open(), trace.is_refused()), (tcp, refuses));
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 

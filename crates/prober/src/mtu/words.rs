@@ -1,10 +1,13 @@
-use crate::target::Target;
+use crate::target::{Target, no_time};
 use std::net::IpAddr;
 use wt_probe::{Finding, Kind, PathKind, SearchReport};
 use wt_problem::{Fault, Problem};
 
 /// What it means that a host answered nothing.
 pub fn unanswered(target: &Target, report: &SearchReport) -> Problem {
+    if report.findings.contains(&Finding::OutOfTime) {
+        return no_time(target);
+    }
     if report.findings.contains(&Finding::PathChanged) {
         let what = format!("the path to {} changed or broke while it was probed", target.name);
         return Problem::new(Fault::Remote, what)
@@ -73,6 +76,7 @@ pub(super) fn findings(report: &SearchReport) -> Vec<String> {
         }
         Finding::Unreachable { code: Some(code) } => format!("unreachable, says ICMP (code {code})"),
         Finding::Unreachable { code: None } => "nothing answered".to_owned(),
+        Finding::OutOfTime => "the time was up before the search was done".to_owned(),
         Finding::GaveUp => "no clear answer within the bounds of packets and rounds".to_owned(),
     });
     words.chain(uneven(report)).chain(cleared(report)).collect()

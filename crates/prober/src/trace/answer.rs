@@ -1,10 +1,10 @@
 use crate::answers::micros;
 use crate::driver::Cost;
-use crate::target::Target;
+use crate::target::{Target, no_time};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::net::IpAddr;
-use wt_probe::{Change, LossCount, Trace, TraceHop};
+use wt_probe::{Change, LossCount, Machine as _, Trace, TraceHop};
 use wt_problem::Problem;
 
 /// What a trace found of one host.
@@ -29,12 +29,37 @@ pub struct TraceAnswer {
     pub rounds: u32,
     /// How long all of it took, seconds.
     pub seconds: f64,
-    /// Whether the host accepts TCP connections.
+    /// What is known of the host, if none of its answers says how far it is.
     #[serde(skip)]
-    pub is_open: bool,
-    /// Why there is no hop, if there is none.
+    pub end: TraceEnd,
+    /// Why there is no hop, if there is none, or no way to the end of them for want of time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<Problem>,
+}
+
+/// What a host is known to do that doesn't say how far it is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum TraceEnd {
+    /// It answers nothing.
+    #[default]
+    Silent,
+    /// It accepts TCP connections.
+    Open,
+    /// It refuses them.
+    Refused,
+    /// The time was up before all was asked.
+    OutOfTime,
+}
+
+impl TraceEnd {
+    fn of(trace: &Trace) -> Self {
+        match () {
+            () if !trace.is_done() && trace.target().is_none() => Self::OutOfTime,
+            () if trace.is_open() => Self::Open,
+            () if trace.is_refused() => Self::Refused,
+            () => Self::Silent,
+        }
+    }
 }
 
 /// The hops of a path.
@@ -119,25 +144,30 @@ impl RouteAnswer {
 }
 
 impl TraceAnswer {
-    pub(super) fn of(target: &Target, trace: &Trace, names: &HashMap<IpAddr, String>, cost: Cost) -> Self {
+    pub(crate) fn of(target: &Target, trace: &Trace, names: &HashMap<IpAddr, String>, cost: Cost) -> Self {
         let (probes, rounds) = trace.cost();
         let route = RouteAnswer::of(trace, names);
         let silent = || {
             Problem::remote(format!("nobody on the way to {} answers", target.name))
                 .hint("a firewall near this host may forbid ICMP")
         };
+        let end = TraceEnd::of(trace);
+        let problem = match end {
+            TraceEnd::OutOfTime => Some(no_time(target)),
+            _ => route.hops.is_empty().then(silent),
+        };
         Self {
             schema_version: 1,
             target: target.name.clone(),
             address: Some(target.ip),
             by_tcp: trace.by_tcp(),
-            problem: route.hops.is_empty().then(silent),
+            problem,
             route,
             packets: cost.packets,
             probes,
             rounds,
             seconds: cost.time.as_secs_f64(),
-            is_open: trace.is_open(),
+            end,
         }
     }
 
@@ -153,7 +183,7 @@ impl TraceAnswer {
             probes: 0,
             rounds: 0,
             seconds: cost.time.as_secs_f64(),
-            is_open: false,
+            end: TraceEnd::Silent,
             problem: Some(problem.clone()),
         }
     }

@@ -5,7 +5,7 @@ mod answer;
 /// The traces, and names.
 mod run;
 
-pub use answer::{RouteAnswer, TraceAnswer, TraceHopAnswer};
+pub use answer::{RouteAnswer, TraceAnswer, TraceEnd, TraceHopAnswer};
 pub(crate) use run::{names, trace_all};
 
 use crate::ProbeOptions;

@@ -1,11 +1,12 @@
 use crate::edge::{say, say_table};
-use wt_prober::trace::{TraceAnswer, TraceHopAnswer};
+use wt_prober::trace::{TraceAnswer, TraceEnd, TraceHopAnswer};
 use wt_units::counted;
 
 /// The hops to each host; of several also which of them nobody is known to be on the way to, and why.
 pub(super) fn show(answers: &[TraceAnswer]) {
     for answer in answers {
-        match answer.problem().filter(|_| answers.len() > 1 && !answer.is_open) {
+        let says_nothing = !matches!(answer.end, TraceEnd::Open | TraceEnd::Refused);
+        match answer.problem().filter(|_| answers.len() > 1 && says_nothing) {
             Some(problem) => say!("{}: {}", answer.target, problem.what),
             None => show_host(answer, answers.len()),
         }
@@ -18,17 +19,24 @@ fn show_host(answer: &TraceAnswer, hosts: usize) {
     for hop in &answer.route.hops {
         say!("{}", line(hop));
     }
-    let end = match (answer.route.hop_count, answer.by_tcp) {
-        (Some(hops), false) => counted(hops.into(), "hop"),
-        (Some(hops), true) => format!("{}; the target answers TCP only", counted(hops.into(), "hop")),
-        (None, _) if answer.is_open => "the target accepts TCP, but doesn't say how far it is".to_owned(),
-        (None, _) => "the target doesn't answer".to_owned(),
-    };
+    let end = end(answer);
     // What leaves for several hosts at once is told together.
     let (probes, all) = (answer.probes, answer.packets);
     let sent =
         if hosts > 1 { format!("{probes} probes of {all} packets to all hosts") } else { format!("{all} packets") };
     say!("{end}; {sent}, {:.2} s", answer.seconds);
+}
+
+fn end(answer: &TraceAnswer) -> String {
+    let hops = |hops: u8| counted(hops.into(), "hop");
+    match (answer.route.hop_count, answer.by_tcp, answer.end) {
+        (Some(count), false, _) => hops(count),
+        (Some(count), true, _) => format!("{}; the target answers TCP only", hops(count)),
+        (None, _, TraceEnd::Open) => "the target accepts TCP, but doesn't say how far it is".to_owned(),
+        (None, _, TraceEnd::Refused) => "the target refuses TCP, but doesn't say how far it is".to_owned(),
+        (None, _, TraceEnd::OutOfTime) => "the time was up before the target was found".to_owned(),
+        (None, _, TraceEnd::Silent) => "the target doesn't answer".to_owned(),
+    }
 }
 
 fn address(answer: &TraceAnswer) -> String {
@@ -59,4 +67,31 @@ pub(super) fn summaries(answers: &[TraceAnswer]) {
         vec![target.clone(), address(answer), text(route.hop_count), text(route.reply_ttl)]
     }));
     say_table(&rows, &[2, 3]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wt_prober::trace::RouteAnswer;
+
+    #[test]
+    fn a_target_that_refuses_is_not_said_to_accept() {
+        let route = RouteAnswer { hops: Vec::new(), reached: false, hop_count: None, reply_ttl: None };
+        let mut answer = TraceAnswer {
+            schema_version: 1,
+            target: "example.org".to_owned(),
+            address: None,
+            by_tcp: false,
+            route,
+            packets: 60,
+            probes: 60,
+            rounds: 2,
+            seconds: 0.1,
+            end: TraceEnd::Refused,
+            problem: None,
+        };
+        assert!(end(&answer).starts_with("the target refuses TCP"), "{}", end(&answer));
+        answer.end = TraceEnd::OutOfTime;
+        assert!(end(&answer).starts_with("the time was up"), "{}", end(&answer));
+    }
 }
