@@ -111,7 +111,7 @@ const TIMESTAMP: u32 = 12;
 #[must_use]
 pub fn decide(readings: &[Reading]) -> Decision {
     let flights: Vec<&Reading> = readings.iter().filter(|r| r.end == End::Flight && r.segments > 0).collect();
-    let Some(most) = flights.iter().max_by_key(|r| (least(r), r.max_segment)) else {
+    let Some(bound) = bound(&flights) else {
         return Decision {
             verdict: Verdict::Unknown,
             segments: 0,
@@ -139,7 +139,21 @@ pub fn decide(readings: &[Reading]) -> Decision {
         return with(longest, longest.segments, Verdict::Exact, Some(Limit::Rfc5681), DecisionReason::Agreed);
     }
     let limit = if same_bytes(&whole) { Some(Limit::Bytes) } else { None };
-    with(most, least(most), Verdict::AtLeast, limit, doubt(&flights, &whole, &agreeing))
+    with(bound, least(bound), Verdict::AtLeast, limit, doubt(&flights, &whole, &agreeing))
+}
+
+/// The probe that tells how much it is at least: the one with the longest segments, for a server may count bytes, of which short
+/// segments take any number, or give short ones more (RFC 5681). One with far fewer bytes wasn't stopped by their number, and so a
+/// larger number counts. Where a response ended, or a handshake was late, there may be more than that; of nothing but such probes the
+/// largest number counts.
+fn bound<'a>(flights: &[&'a Reading]) -> Option<&'a Reading> {
+    let stopped = || flights.iter().copied().filter(|r| !r.exhausted && !r.late);
+    let Some(longest) = stopped().max_by_key(|r| (r.max_segment, least(r))) else {
+        return flights.iter().copied().max_by_key(|r| (least(r), r.max_segment));
+    };
+    let lawful = flights.iter().all(|r| is_lawful(r));
+    let counts = |r: &&Reading| !lawful && r.bytes + longest.max_segment < longest.bytes;
+    stopped().filter(counts).chain([longest]).max_by_key(|r| (least(r), r.max_segment))
 }
 
 /// The probe with the longest segments, if these are enough to be believed.
@@ -295,7 +309,7 @@ mod tests {
             (vec![seen(1240, 9), seen(64, 10)], 10, DecisionReason::Disagree),
             (vec![seen(1240, 10), seen(64, 10), unsure(536, 11)], 11, DecisionReason::Disagree),
             (vec![short(1240, 3), seen(64, 10)], 10, DecisionReason::ShortResponse),
-            (vec![seen(1240, 3), Reading { bytes: 3720, ..seen(64, 58) }], 58, DecisionReason::Paused),
+            (vec![seen(1240, 3), Reading { bytes: 3720, ..seen(64, 58) }], 3, DecisionReason::Paused),
             (
                 vec![Reading { bytes: 100, ..seen(88, 2) }, Reading { bytes: 100, ..seen(64, 2) }],
                 2,
@@ -310,6 +324,18 @@ mod tests {
         ] {
             assert_eq!(claim(&readings), (Verdict::AtLeast, n, why), "{readings:?}");
         }
+    }
+
+    #[test]
+    fn a_server_that_counts_bytes_sends_no_more_segments_than_the_longest_show() {
+        let bytes = |mss: u16, sure| Reading { bytes: 14_600, sure, ..seen(mss, 14_600 / u32::from(mss)) };
+        for sure in [true, false] {
+            let decision = decide(&[bytes(1240, sure), bytes(64, sure), bytes(536, sure)]);
+            assert_eq!((decision.verdict, decision.segments, decision.mss), (Verdict::AtLeast, 11, 1240), "{sure}");
+        }
+        let exhausted = |mss| Reading { exhausted: true, more: false, ..bytes(mss, true) };
+        assert_eq!(decide(&[exhausted(1240), bytes(536, true), bytes(64, true)]).segments, 27);
+        assert_eq!(decide(&[exhausted(1240), exhausted(64)]).segments, 228, "nothing stopped it");
     }
 
     #[test]
@@ -381,7 +407,7 @@ mod tests {
         let decision = decide(&[seen(1240, 3), seen(64, 4)]);
         assert_eq!((decision.verdict, decision.segments, decision.limit), (Verdict::Exact, 3, Some(Limit::Rfc5681)));
         let paused = Reading { limited: false, ..seen(1240, 3) };
-        assert_eq!(claim(&[paused, seen(64, 4)]), (Verdict::AtLeast, 4, DecisionReason::Disagree), "perhaps it paused");
+        assert_eq!(claim(&[paused, seen(64, 4)]), (Verdict::AtLeast, 3, DecisionReason::Disagree), "perhaps it paused");
         assert_eq!(may_be_lawful(&[paused, seen(64, 4)]), Some(1163));
         assert_eq!(may_be_lawful(&[seen(1240, 3), seen(64, 4)]), None);
         let third = decide(&[paused, seen(64, 4), seen(1163, 3)]);

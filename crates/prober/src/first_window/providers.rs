@@ -14,6 +14,8 @@ pub struct ProviderTally {
     pub exact: BTreeMap<u32, usize>,
     /// The largest lower bound, segments.
     pub at_least: Option<u32>,
+    /// The smallest one.
+    pub at_least_each: Option<u32>,
     /// How many hosts showed one.
     pub bounded: usize,
 }
@@ -81,7 +83,9 @@ impl Hosts {
             match *known {
                 (2, segments) => *tally.exact.entry(segments).or_default() += 1,
                 (1, segments) => {
-                    tally.at_least = tally.at_least.max(Some(segments).filter(|segments| *segments > 0));
+                    let bound = Some(segments).filter(|segments| *segments > 0);
+                    tally.at_least = tally.at_least.max(bound);
+                    tally.at_least_each = tally.at_least_each.into_iter().chain(bound).min();
                     tally.bounded += 1;
                 }
                 _ => {}

@@ -48,7 +48,12 @@ fn windows(tally: &ProviderTally) -> String {
         1 => segments.to_string(),
         hosts => format!("{segments} ({hosts} hosts)"),
     });
-    let least = tally.at_least.map(|segments| format!("≥ {segments} ({})", counted(tally.bounded, "host")));
+    let least = tally.at_least.map(|most| {
+        // Of different bounds the largest is that of one host alone.
+        let smallest = tally.at_least_each.filter(|each| *each < most);
+        let from = smallest.map_or(String::new(), |each| format!("≥ {each} to "));
+        format!("{from}≥ {most} ({})", counted(tally.bounded, "host"))
+    });
     let all: Vec<String> = exact.chain(least).collect();
     if all.is_empty() { "?".to_owned() } else { all.join(", ") }
 }
@@ -68,16 +73,22 @@ mod tests {
             (3, "a", Verdict::Exact, Some(32)),
             (4, "b", Verdict::AtLeast, Some(40)),
             (5, "c", Verdict::Unknown, None),
+            (6, "d", Verdict::AtLeast, Some(1)),
+            (7, "d", Verdict::AtLeast, Some(5)),
+            (8, "d", Verdict::AtLeast, Some(2)),
         ] {
             let address = Some([192, 0, 2, host].into());
             all.count(&HostFinding { provider: provider.into(), address, verdict, segments, ..HostFinding::default() });
         }
         let rows: Vec<_> = all.sorted().into_iter().map(|(name, tally)| (name, windows(&tally))).collect();
         let row = |name, text: &str| (name, text.to_owned());
-        assert_eq!(rows, [row("b", "≥ 40 (1 host)"), row("a", "10 (2 hosts), 32"), row("c", "?")]);
+        assert_eq!(
+            rows,
+            [row("b", "≥ 40 (1 host)"), row("a", "10 (2 hosts), 32"), row("d", "≥ 1 to ≥ 5 (3 hosts)"), row("c", "?")]
+        );
         let chart = chart(&all);
-        assert_eq!(chart.categories, ["b", "a"]);
+        assert_eq!(chart.categories, ["b", "a", "d"]);
         assert_eq!(chart.series[0].points, [(1.0, 10.0)]);
-        assert_eq!(chart.series[1].points, [(0.0, 40.0)]);
+        assert_eq!(chart.series[1].points, [(0.0, 40.0), (2.0, 5.0)]);
     }
 }
