@@ -94,8 +94,10 @@ pub struct HostResult {
     pub syn_ack: Option<SynAck>,
     /// Whether that probe offered SACK, timestamps, ECN and Fast Open.
     pub offered_all: bool,
-    /// How the path was changed by a redirect.
+    /// How the path was changed by a redirect, where what it leads to answered.
     pub goal: Goal,
+    /// The port that refused a connection.
+    pub refused: Option<u16>,
     /// What each probe has shown.
     pub readings: Vec<Reading>,
     /// Packets sent.
@@ -114,6 +116,7 @@ impl HostResult {
             decision: Decision { why: DecisionReason::Refused, ..decide(&[]) },
             syn_ack: None,
             offered_all: false,
+            refused: Some(goal.port),
             goal,
             readings: Vec::new(),
             packets: 0,
@@ -139,7 +142,8 @@ pub struct Host {
     begun: Time,
     /// When the next probe begins, with which MSS, and whether it offers all options.
     next_at: Option<(Time, u16, bool)>,
-    redirects: u8,
+    /// What was asked for before a redirect.
+    redirected: Option<Goal>,
     found: Option<HostResult>,
 }
 
@@ -163,7 +167,7 @@ impl Host {
             net_rtt,
             begun: now,
             next_at: None,
-            redirects: 0,
+            redirected: None,
             found: None,
         };
         host.open_both(opener, now);
@@ -274,8 +278,7 @@ impl Host {
     fn go_on(&mut self, opener: &dyn Opener, now: Time) {
         self.close(now);
         if let Some(goal) = self.redirect() {
-            self.redirects += 1;
-            self.goal = goal;
+            self.redirected = Some(std::mem::replace(&mut self.goal, goal));
             return self.open_both(opener, now);
         }
         match self.next_size() {
@@ -293,7 +296,7 @@ impl Host {
     fn redirect(&self) -> Option<Goal> {
         let responses = self.connections[self.first..].iter().map(|(_, connection)| connection.response());
         let head = responses.filter_map(Head::read).find(|head| (300..400).contains(&head.status))?;
-        (self.redirects == 0).then(|| self.goal.redirected(&head.location?)).flatten()
+        self.redirected.is_none().then(|| self.goal.redirected(&head.location?)).flatten()
     }
 
     /// The size of the next probe, and whether it offers all options, if another one could decide.
@@ -322,7 +325,7 @@ impl Host {
     }
 
     fn readings(&self) -> Vec<Reading> {
-        self.connections[self.first..].iter().map(|(_, connection)| connection.reading()).collect()
+        readings_of(&self.connections[self.first..])
     }
 
     fn decision(&self) -> Decision {
@@ -336,7 +339,12 @@ impl Host {
     }
 
     fn finish(&mut self, now: Time) {
-        let decision = self.decision();
+        let mut decision = self.decision();
+        if let (Verdict::Unknown, Some(goal)) = (decision.verdict, self.redirected.take()) {
+            // Where the redirect leads nothing was found out, but before.
+            decision = decide(&readings_of(&self.connections[..self.first]));
+            self.goal = goal;
+        }
         self.close(now);
         self.next_at = None;
         let told = || self.connections.iter().filter(|(_, c)| c.syn_ack().is_some());
@@ -346,12 +354,17 @@ impl Host {
             syn_ack: best.and_then(|(_, c)| c.syn_ack()),
             offered_all: best.is_some_and(|(_, c)| c.setup().full),
             goal: self.goal.clone(),
-            readings: self.readings(),
+            refused: self.connections.iter().find(|(_, c)| c.reading().end == End::Refused).map(|(port, _)| *port),
+            readings: readings_of(&self.connections),
             packets: self.connections.iter().map(|(_, c)| c.packets()).sum(),
             time: now.saturating_sub(self.begun),
             quiet_at: self.connections.iter().map(|(_, c)| c.quiet_at()).max().unwrap_or(now),
         });
     }
+}
+
+fn readings_of(connections: &[(u16, Connection)]) -> Vec<Reading> {
+    connections.iter().map(|(_, connection)| connection.reading()).collect()
 }
 
 #[cfg(test)]

@@ -1,5 +1,4 @@
 use super::config::SurveyConfig;
-use super::decide::DecisionReason;
 use super::host::{Goal, Host, HostResult, MOST_PROBES, Opener, Send};
 use super::pace::Waited;
 use super::queue::Queue;
@@ -199,9 +198,7 @@ impl<O: Opener> Survey<O> {
             self.timers.push(Reverse((at, address)));
         }
         if let Some(found) = active.host.found().filter(|_| !active.told) {
-            if found.decision.why == DecisionReason::Refused {
-                self.refused.insert((address, found.goal.port));
-            }
+            self.refused.extend(found.refused.map(|port| (address, port)));
             self.found.push((active.job, found.clone()));
             active.told = true;
             self.running -= 1;

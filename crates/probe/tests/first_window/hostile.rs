@@ -1,11 +1,13 @@
 //! Servers that follow no rule.
 
+use crate::linux::{Kind, LONG, Linux};
 use crate::world::{Reply, Server, Weather, World};
 use rand::RngExt as _;
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng as _;
+use std::cell::Cell;
 use std::time::Duration;
-use wt_probe::first_window::Outgoing;
+use wt_probe::first_window::{DecisionReason, Outgoing, Verdict};
 use wt_probe::{SynOptions, Time};
 use wt_wire::TcpFlags;
 
@@ -81,4 +83,37 @@ fn hostile_servers_are_bounded() {
             assert!(found.time <= Duration::from_secs(61), "{kind}: {:?}", found.time);
         }
     }
+}
+
+/// Where nobody accepts connections.
+struct Closed;
+
+impl Server for Closed {
+    fn hear(&mut self, _: Time, segment: &Outgoing) -> Vec<Reply> {
+        let (ack, flags) = (segment.seq.wrapping_add(1), TcpFlags::RST | TcpFlags::ACK);
+        vec![Reply { seq: 0, ack, flags, options: None, payload: vec![] }]
+    }
+
+    fn timer(&self) -> Option<Time> {
+        None
+    }
+
+    fn fire(&mut self, _: Time) -> Vec<Reply> {
+        vec![]
+    }
+}
+
+#[test]
+fn a_redirect_to_where_nobody_answers_takes_nothing_from_what_was_seen_before() {
+    let connections = Cell::new(0);
+    let kind = Kind { size: 6000, redirects: true, ..LONG };
+    let make = move |isn| {
+        connections.set(connections.get() + 1);
+        if connections.get() > 2 { Box::new(Closed) as Box<dyn Server> } else { Box::new(Linux::new(kind, isn)) }
+    };
+    let found = World::new(1, Weather::default(), make).run(1);
+    let decision = found.decision;
+    assert_eq!((decision.verdict, decision.why), (Verdict::AtLeast, DecisionReason::ShortResponse), "{found:#?}");
+    assert_eq!((found.goal.path.as_str(), found.refused), ("/", Some(80)), "{found:#?}");
+    assert!(found.readings.len() > 2, "{found:#?}");
 }

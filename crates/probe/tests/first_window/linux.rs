@@ -34,6 +34,8 @@ pub(crate) struct Kind {
     /// So many segments make a large packet: to send one the last few of a window are held back while an acknowledgement is
     /// expected soon.
     pub(crate) large: u32,
+    /// It says that what was asked for is elsewhere on it.
+    pub(crate) redirects: bool,
 }
 
 /// A long response from a server with window 10.
@@ -45,6 +47,7 @@ pub(crate) const LONG: Kind = Kind {
     pause: None,
     greeting: 0,
     large: 1,
+    redirects: false,
 };
 
 /// Linux' sender: an initial window, a tail loss probe after two RTTs, the first segment again when the retransmission
@@ -84,7 +87,8 @@ pub(crate) struct Linux {
 
 impl Linux {
     pub(crate) fn new(kind: Kind, isn: u32) -> Self {
-        let head = format!("HTTP/1.1 200 OK\r\nServer: {:s<180}\r\nContent-Length: {}\r\n\r\n", "", kind.size);
+        let status = if kind.redirects { "301 Moved\r\nLocation: /b" } else { "200 OK" };
+        let head = format!("HTTP/1.1 {status}\r\nServer: {:s<180}\r\nContent-Length: {}\r\n\r\n", "", kind.size);
         let mut stream = vec![b'g'; kind.greeting as usize];
         stream.extend(head.into_bytes());
         stream.resize(stream.len() + kind.size as usize, b'x');

@@ -160,7 +160,10 @@ struct Host {
     facts: Option<SynAck>,
     probes: usize,
     packets: u32,
-    redirected: bool,
+    /// What was asked for before a redirect, and what that showed.
+    before: Option<(Goal, Vec<Reading>)>,
+    /// The port that refused a connection.
+    refused: Option<u16>,
     /// Why nothing could be sent at all.
     broken: Option<String>,
 }
@@ -176,7 +179,8 @@ impl Host {
             facts: None,
             probes: 0,
             packets: 0,
-            redirected: false,
+            before: None,
+            refused: None,
             broken: None,
         };
         host.open(sessions, now);
@@ -190,6 +194,7 @@ impl Host {
             Ok(probe) => self.probe = Some(probe),
             Err(error) if error.source.kind() == std::io::ErrorKind::ConnectionRefused => {
                 self.readings.push(empty(0, End::Refused));
+                self.refused = Some(self.goal.port);
             }
             Err(error) => self.broken = Some(error.to_string()),
         }
@@ -216,15 +221,18 @@ impl Host {
             let head = if reading.is_some_and(|r| r.exhausted) && !self.goal.tls { probe.head() } else { None };
             self.probe = None;
             self.readings.extend(reading);
+            if reading.is_some_and(|reading| reading.end == End::Refused) {
+                self.refused = Some(self.goal.port);
+            }
             if let Some(goal) = self.redirect(head) {
-                (self.goal, self.redirected) = (goal, true);
-                self.readings.clear();
+                let goal = std::mem::replace(&mut self.goal, goal);
+                self.before = Some((goal, std::mem::take(&mut self.readings)));
             }
         }
         let decision = decide(&self.readings);
         let lost = decision.verdict == Verdict::Unknown && !self.readings.is_empty();
         if self.broken.is_some() || lost || self.probes >= MOST || self.is_enough(&decision) {
-            return Some(self.finding(&decision, now));
+            return Some(self.finding(now));
         }
         self.open(sessions, now);
         None
@@ -236,11 +244,17 @@ impl Host {
     }
 
     fn redirect(&self, head: Option<Head>) -> Option<Goal> {
-        let head = head.filter(|head| !self.redirected && (300..400).contains(&head.status))?;
+        let head = head.filter(|head| self.before.is_none() && (300..400).contains(&head.status))?;
         self.goal.redirected(&head.location?).filter(|goal| goal.address == self.goal.address)
     }
 
-    fn finding(&self, decision: &Decision, now: Time) -> HostFinding {
+    fn finding(&mut self, now: Time) -> HostFinding {
+        let mut decision = decide(&self.readings);
+        if let (Verdict::Unknown, Some((goal, readings))) = (decision.verdict, self.before.take()) {
+            // Where the redirect leads nothing was found out, but before.
+            (self.goal, self.readings, self.broken) = (goal, readings, None);
+            decision = decide(&self.readings);
+        }
         let why = match &self.broken {
             Some(why) => why.clone(),
             None if self.readings.is_empty() => "segments got lost on the way, or this host was too busy".to_owned(),
@@ -302,9 +316,7 @@ impl Connections for KernelConnections<'_> {
             // A look for each: the one before may have taken a while.
             let now = clock_now();
             let Some(finding) = host.look(now, sessions) else { return true };
-            if host.readings.iter().any(|reading| reading.end == End::Refused) {
-                refused.push((host.goal.address, host.goal.port));
-            }
+            refused.extend(host.refused.map(|port| (host.goal.address, port)));
             found.push((host.number, finding));
             false
         });
@@ -325,8 +337,8 @@ impl Connections for KernelConnections<'_> {
 
     fn stop(&mut self, now: Time, found: &mut Vec<(usize, HostFinding)>) {
         self.queue.clear();
-        for host in self.active.drain(..) {
-            found.push((host.number, host.finding(&decide(&host.readings), now)));
+        for mut host in self.active.drain(..) {
+            found.push((host.number, host.finding(now)));
         }
     }
 }
