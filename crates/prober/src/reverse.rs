@@ -13,6 +13,7 @@ use wt_probe::{Reverse, Time};
 use wt_sys::probe::QuietPort;
 use wt_sys::sniff::Sniffer;
 use wt_trial::Cancel;
+use wt_units::HostPort;
 use wt_wire::{IpView, Protocol, TcpFlags, TcpView};
 
 /// So long the target may take to queue its answers.
@@ -55,8 +56,8 @@ impl ReverseSearch {
         let usual = matches!(ends.port, 80 | 3000 | 5000 | 8000..=8999);
         let v6 = target.ip.is_ipv6();
         let sniffer = Sniffer::open(&target.device, v6).ok().filter(|_| usual)?;
-        let name = target.name.strip_suffix(&format!(":{}", ends.port)).unwrap_or(&target.name);
-        let one = format!("GET / HTTP/1.1\r\nHost: {name}\r\nUser-Agent: windtunnel\r\n\r\n");
+        let host = host_header(&target.name, ends.port);
+        let one = format!("GET / HTTP/1.1\r\nHost: {host}\r\nUser-Agent: windtunnel\r\n\r\n");
         let request = one.repeat((REQUESTS / one.len()).clamp(1, 12)).into_bytes();
         let logic = Reverse::new(if v6 { 60 } else { 40 }, ends.mss);
         Some(Self {
@@ -237,4 +238,28 @@ fn from_target(packet: &[u8], target: IpAddr, port: u16) -> Option<(u16, u32, Tc
     let (protocol, bytes) = view.transport()?;
     let segment = TcpView::new(bytes).ok().filter(|segment| protocol == Protocol::TCP && segment.src_port() == port)?;
     Some((segment.dst_port(), segment.seq().0, segment))
+}
+
+/// `Host:`'s value for a host as it was written, perhaps with its port.
+fn host_header(name: &str, port: u16) -> String {
+    let host = name.parse().map_or(name.to_owned(), |place: HostPort| place.host);
+    HostPort { host, port: Some(port).filter(|port| *port != 80) }.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::host_header;
+
+    #[test]
+    fn a_host_is_named_with_its_port_and_ipv6_addresses_in_brackets() {
+        for (name, port, header) in [
+            ("server", 80, "server"),
+            ("server:80", 80, "server"),
+            ("127.0.0.1:8080", 8080, "127.0.0.1:8080"),
+            ("fd00::80", 80, "[fd00::80]"),
+            ("[fd00::1]:8080", 8080, "[fd00::1]:8080"),
+        ] {
+            assert_eq!(host_header(name, port), header, "{name}");
+        }
+    }
 }

@@ -1,7 +1,7 @@
 use crate::IpVersion;
 use crate::hosts::{check_count, split_port};
 use crate::wire::{Endpoints, SIDE_TOS};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use wt_probe::SynOptions;
 use wt_problem::{Fault, Problem};
 use wt_sys::resolve::{ResolveError, resolve};
@@ -46,16 +46,7 @@ impl Target {
 
     fn on_the_way(name: &str, address: SocketAddr) -> Result<Self, Problem> {
         let ip = address.ip();
-        let no_way = |error: std::io::Error| {
-            Problem::environment(format!("there is no way from this host to {ip}: {error}"))
-                .hint(format!("ip route get {ip} shows what the kernel knows"))
-        };
-        let any: SocketAddr = if ip.is_ipv6() { "[::]:0" } else { "0.0.0.0:0" }
-            .parse()
-            .map_err(|_| Problem::internal("the unspecified address doesn't parse"))?;
-        let socket = std::net::UdpSocket::bind(any).map_err(no_way)?;
-        socket.connect((ip, 33_434)).map_err(no_way)?;
-        let source = socket.local_addr().map_err(no_way)?.ip();
+        let source = source_to(ip)?;
         let (device, mtu) = device_to(ip).unwrap_or(("?".to_owned(), 1500));
         let least = if ip.is_ipv6() { 1280 } else { 68 };
         Ok(Self { name: name.to_owned(), ip, port: address.port(), source, mtu: mtu.max(least), device })
@@ -75,12 +66,34 @@ impl Target {
 /// The address of `HOST` or `HOST:PORT`.
 fn address_of(text: &str, ip: Option<IpVersion>, default_port: u16) -> Result<SocketAddr, Problem> {
     let (host, port) = split_port(text, default_port)?;
-    let found = resolve(&host, port).map_err(|error| unresolvable(&host, &error))?;
+    resolved(&host, port, ip)
+}
+
+/// The address of a name, of this version of IP; blocks as long as the resolver takes.
+pub(crate) fn resolved(host: &str, port: u16, ip: Option<IpVersion>) -> Result<SocketAddr, Problem> {
+    let found = resolve(host, port).map_err(|error| unresolvable(host, &error))?;
     let wanted = |address: &&SocketAddr| ip.is_none_or(|ip| ip.has(address.ip()));
     found.iter().find(wanted).copied().ok_or_else(|| {
         let other = if ip == Some(IpVersion::V6) { "4" } else { "6" };
         Problem::usage(format!("{host} has no address of that version of IP")).hint(format!("try --ip {other}"))
     })
+}
+
+/// The address of ours that packets to an address bear; nothing is sent.
+pub(crate) fn source_to(ip: IpAddr) -> Result<IpAddr, Problem> {
+    if matches!(ip, IpAddr::V6(v6) if v6.is_unicast_link_local()) {
+        // Which link it is on would have to go along with every packet.
+        return Err(Problem::usage(format!("{ip} is an address of one link alone, and those can't be probed"))
+            .hint("name another address of that host: its IPv4 address, or one that begins with fd or 2"));
+    }
+    let no_way = |error: std::io::Error| {
+        Problem::environment(format!("there is no way from this host to {ip}: {error}"))
+            .hint(format!("ip route get {ip} shows what the kernel knows"))
+    };
+    let any: IpAddr = if ip.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+    let socket = UdpSocket::bind((any, 0)).map_err(no_way)?;
+    socket.connect((ip, 33_434)).map_err(no_way)?;
+    Ok(socket.local_addr().map_err(no_way)?.ip())
 }
 
 /// A host of a request with what became of it so far: how to probe it, and then what was found.
@@ -132,14 +145,24 @@ pub(crate) fn find_all(
     ip: Option<IpVersion>,
     cancel: &Cancel,
 ) -> Result<Vec<HostOutcome<Target>>, Problem> {
+    find_each(hosts, cancel, |name| address_of(name, ip, USUAL_PORT))
+}
+
+/// The same with this look-up.
+fn find_each(
+    hosts: &[String],
+    cancel: &Cancel,
+    look_up: impl Fn(&str) -> Result<SocketAddr, Problem>,
+) -> Result<Vec<HostOutcome<Target>>, Problem> {
     check_count(hosts.len())?;
     // What is no host is wrong with the request, and said before anybody is asked for an address.
     hosts.iter().try_for_each(|host| split_port(host, USUAL_PORT).map(drop))?;
     let find = |name: &String| {
-        if cancel.is_cancelled() {
-            return Err(Problem::stopped("stopped before anything was probed"));
-        }
-        let address = address_of(name, ip, USUAL_PORT);
+        let stopped = || cancel.is_cancelled().then(|| Problem::stopped("stopped before anything was probed"));
+        stopped().map_or(Ok(()), Err)?;
+        let address = look_up(name);
+        // The resolver may have taken long.
+        stopped().map_or(Ok(()), Err)?;
         let found = HostOutcome {
             name: name.clone(),
             address: address.as_ref().ok().map(SocketAddr::ip),
@@ -187,4 +210,29 @@ pub(crate) fn offered(target: &Target) -> (SynOptions, u8) {
     let mss = Some(target.endpoints().mss);
     let options = SynOptions { mss, window_scale: Some(7), sack: true, timestamps: true, fast_open: true, ecn: true };
     (options, SIDE_TOS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_of_one_link_alone_is_wrong_in_the_request_and_not_without_a_way() {
+        for text in ["fe80::1", "fe80::1%lo", "[fe80::1%lo]:443"] {
+            let problem = Target::find(text, None, 80).unwrap_err();
+            assert_eq!(problem.fault, Fault::Usage, "{text}: {problem}");
+            assert!(problem.what.contains("one link alone") && problem.hint.is_some(), "{text}: {problem}");
+        }
+    }
+
+    #[test]
+    fn who_stops_while_a_name_is_looked_up_is_told_that_it_was_stopped() {
+        let cancel = Cancel::new();
+        let look_up = |_: &str| {
+            cancel.cancel();
+            Err(Problem::environment("the resolver keeps silent"))
+        };
+        let found = find_each(&["example.org".to_owned()], &cancel, look_up);
+        assert_eq!(found.unwrap_err().fault, Fault::Stopped);
+    }
 }

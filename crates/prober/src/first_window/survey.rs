@@ -7,10 +7,11 @@ use super::net::Net;
 use super::opt_out::OptOut;
 use super::raw::RawConnections;
 use super::sessions::Sessions;
-use super::targets::Url;
+use super::targets::{Unasked, Url};
 use crate::IpVersion;
 use crate::clock::now;
 use rand_chacha::ChaCha8Rng;
+use std::net::IpAddr;
 use std::os::fd::{AsFd as _, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
@@ -98,13 +99,14 @@ pub(super) fn run(
     })
 }
 
-type Resolved = (usize, Option<Goal>);
+/// `None` of a name on the opt-out list, which nobody looks up.
+type Resolved = (usize, Option<Result<Goal, Unasked>>);
 
 fn resolve(plan: &SurveyPlan<'_>, next: &AtomicUsize, sender: &mpsc::SyncSender<Resolved>, waker: &Waker) {
     loop {
         let number = next.fetch_add(1, Ordering::Relaxed);
         let Some(url) = plan.urls.get(number) else { return waker.wake() };
-        let goal = if plan.opt_out.has_name(url.host()) { None } else { url.resolve(plan.ip) };
+        let goal = if plan.opt_out.has_name(url.host()) { None } else { Some(url.resolve(plan.ip)) };
         if sender.send((number, goal)).is_err() {
             return;
         }
@@ -126,16 +128,16 @@ fn drive(
         while open {
             match resolved.try_recv() {
                 Ok((number, goal)) => {
-                    let nothing = |address, why| Some((number, HostFinding::nothing(address, why)));
-                    let refusal = match &goal {
-                        None if plan.opt_out.has_name(plan.urls[number].host()) => nothing(None, OPTED_OUT),
-                        None => nothing(None, "the name has no address"),
-                        Some(goal) if plan.opt_out.has_address(goal.address) => nothing(Some(goal.address), OPTED_OUT),
-                        Some(_) => None,
-                    };
-                    match (refusal, goal) {
-                        (None, Some(goal)) => connections.add(number, goal),
-                        (refusal, _) => found.extend(refusal),
+                    let nothing = |address, why: &str| (number, HostFinding::nothing(address, why));
+                    let is_out = |address: IpAddr| plan.opt_out.has_address(address);
+                    match goal {
+                        None => found.push(nothing(None, OPTED_OUT)),
+                        Some(Ok(goal)) if is_out(goal.address) => found.push(nothing(Some(goal.address), OPTED_OUT)),
+                        Some(Ok(goal)) => connections.add(number, goal),
+                        Some(Err(Unasked { address, why })) => {
+                            let why = if address.is_some_and(is_out) { OPTED_OUT } else { &why };
+                            found.push(nothing(address, why));
+                        }
                     }
                 }
                 Err(mpsc::TryRecvError::Empty) => break,

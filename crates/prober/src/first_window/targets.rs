@@ -2,7 +2,8 @@
 
 use super::lists::UrlRequest;
 use crate::IpVersion;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
+use crate::target::{resolved, source_to};
+use std::net::IpAddr;
 use wt_probe::first_window::Goal;
 use wt_problem::Problem;
 use wt_units::UrlError;
@@ -39,12 +40,28 @@ impl Url {
         &self.place.host
     }
 
-    /// Finds the address, which may take as long as the resolver likes.
-    pub(super) fn resolve(&self, ip: Option<IpVersion>) -> Option<Goal> {
-        let wanted = |address: &SocketAddr| ip.is_none_or(|ip| ip.has(address.ip()));
+    /// Finds the address, which may take as long as the resolver likes, and whether there is a way to it.
+    pub(super) fn resolve(&self, ip: Option<IpVersion>) -> Result<Goal, Unasked> {
         let wt_units::Url { scheme, host, port, path, .. } = &self.place;
-        let address = (host.as_str(), *port).to_socket_addrs().ok()?.find(wanted)?.ip();
-        Some(Goal { address, port: *port, tls: scheme.is_encrypted(), host: host.clone(), path: path.clone() })
+        let address = resolved(host, *port, ip).map_err(|problem| Unasked::of(None, &problem))?.ip();
+        source_to(address).map_err(|problem| Unasked::of(Some(address), &problem))?;
+        Ok(Goal { address, port: *port, tls: scheme.is_encrypted(), host: host.clone(), path: path.clone() })
+    }
+}
+
+/// Why a host can't be asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Unasked {
+    /// Its address, if it has one.
+    pub(super) address: Option<IpAddr>,
+    /// In words.
+    pub(super) why: String,
+}
+
+impl Unasked {
+    fn of(address: Option<IpAddr>, problem: &Problem) -> Self {
+        let cause = problem.cause.as_ref().map_or(String::new(), |cause| format!(": {cause}"));
+        Self { address, why: format!("{}{cause}", problem.what) }
     }
 }
 
@@ -132,6 +149,21 @@ mod tests {
         assert!(problem.what.starts_with("line 4: \"ftp://b.example/x\""), "{problem}");
         assert!(urls(&list[1..2]).is_err(), "nothing else is left");
         assert!(urls(&[UrlRequest { line: None, ..list[1].clone() }, list[0].clone()]).is_err(), "named by hand");
+    }
+
+    #[test]
+    fn who_cant_be_asked_is_told_with_the_reason() {
+        let why = |text: &str, ip| Url::parse(text).unwrap().resolve(ip).map(|goal| goal.address).map_err(|un| un.why);
+        assert_eq!(why("http://127.0.0.1/", None), Ok([127, 0, 0, 1].into()));
+        // Without a socket that may broadcast, no kernel has a way there.
+        for (text, ip, words) in [
+            ("http://255.255.255.255/", None, "no way from this host to 255.255.255.255"),
+            ("http://127.0.0.1/", Some(IpVersion::V6), "no address of that version"),
+            ("http://no-such-host.invalid/", None, "can't find the address of no-such-host.invalid: "),
+            ("http://[fe80::1%lo]/", None, "one link alone"),
+        ] {
+            assert!(why(text, ip).unwrap_err().contains(words), "{text}: {:?}", why(text, ip));
+        }
     }
 
     #[test]
