@@ -2,7 +2,7 @@
 
 use super::lists::UrlRequest;
 use super::recorder::KIND;
-use super::targets::urls;
+use super::targets::{Skipped, urls};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -29,6 +29,9 @@ pub struct HistoryAnswer {
     pub schema_version: u32,
     /// Each as it was written down, and with `at` and `host`; of each host the oldest first.
     pub targets: Vec<Value>,
+    /// Lines of a list that are no URL, from 1, and why.
+    #[serde(skip)]
+    pub skipped: Vec<Skipped>,
 }
 
 /// Reads what earlier runs have found; nobody is asked.
@@ -36,7 +39,7 @@ pub struct HistoryAnswer {
 /// # Errors
 /// A problem that names the journal, or the URL that is none.
 pub fn history(request: &HistoryRequest) -> Result<HistoryAnswer, Problem> {
-    let urls = if request.targets.is_empty() { Vec::new() } else { urls(&request.targets)?.0 };
+    let (urls, skipped) = if request.targets.is_empty() { Default::default() } else { urls(&request.targets)? };
     let journal = wt_setup::journal::open(request.journal.as_deref())?;
     let read =
         |host: Option<&str>| journal.sightings(KIND, host, MOST).map_err(|error| wt_setup::journal::problem(&error));
@@ -56,5 +59,5 @@ pub fn history(request: &HistoryRequest) -> Result<HistoryAnswer, Problem> {
         object["host"] = json!(one.host);
         object
     };
-    Ok(HistoryAnswer { schema_version: 1, targets: seen.into_iter().map(object).collect() })
+    Ok(HistoryAnswer { schema_version: 1, targets: seen.into_iter().map(object).collect(), skipped })
 }

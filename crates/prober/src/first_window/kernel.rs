@@ -6,11 +6,12 @@ use super::sessions::Sessions;
 use crate::clock::now as clock_now;
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 use wt_probe::Time;
 use wt_probe::first_window::{
-    Counts, Decision, DecisionReason, Delayed, End, Goal, HEAD, Head, Opened, Opener as _, Queue, Reading, Verdict,
-    decide,
+    Counts, Decision, DecisionReason, Delayed, End, Goal, HEAD, Head, Opened, Opener as _, Queue, Reading,
+    SurveyConfig, Verdict, decide,
 };
 use wt_problem::Problem;
 use wt_sys::SysResult;
@@ -31,6 +32,9 @@ const MOST: usize = 5;
 /// `TCP_CLOSE_WAIT` and `TCP_CLOSE` of the kernel's `tcp_states.h`.
 const CLOSE_WAIT: u8 = 8;
 const CLOSED: u8 = 7;
+/// The kernel makes no shorter segments for whoever asks for them (`TCP_MIN_MSS` of include/net/tcp.h), and several that are longer it
+/// acknowledges at once: it takes segments to be of this length until it knows better (`tcp_initialize_rcv_mss()`).
+pub(super) const SIZES: RangeInclusive<u16> = 88..=536;
 /// Windows up to this may depend on the size of segments (RFC 5681 section 3.1).
 const BY_SIZE: u32 = 4;
 
@@ -155,6 +159,8 @@ struct Host {
     number: usize,
     goal: Goal,
     begun: Time,
+    /// The sizes to offer first, if any were asked for.
+    mss: Vec<u16>,
     probe: Option<Probe>,
     readings: Vec<Reading>,
     facts: Option<SynAck>,
@@ -169,11 +175,12 @@ struct Host {
 }
 
 impl Host {
-    fn start(number: usize, goal: Goal, sessions: &Sessions, now: Time) -> Self {
+    fn start((number, goal): (usize, Goal), mss: &[u16], sessions: &Sessions, now: Time) -> Self {
         let mut host = Self {
             number,
             goal,
             begun: now,
+            mss: mss.to_vec(),
             probe: None,
             readings: Vec::new(),
             facts: None,
@@ -190,7 +197,7 @@ impl Host {
     fn open(&mut self, sessions: &Sessions, now: Time) {
         self.probes += 1;
         let request = sessions.open(&self.goal).opening();
-        match Probe::open(&self.goal, self.next_size(), request, now) {
+        match Probe::open(&self.goal, next_size(&self.mss, &self.readings, self.goal.tls), request, now) {
             Ok(probe) => self.probe = Some(probe),
             Err(error) if error.source.kind() == std::io::ErrorKind::ConnectionRefused => {
                 self.readings.push(empty(0, End::Refused));
@@ -198,19 +205,6 @@ impl Host {
             }
             Err(error) => self.broken = Some(error.to_string()),
         }
-    }
-
-    /// Of TLS only the first answer shows, before it waits for us: short segments make the most of it.
-    fn next_size(&self) -> u16 {
-        let flights = || self.readings.iter().filter(|reading| reading.end == End::Flight);
-        let most = flights().map(|reading| reading.segments).max().unwrap_or(0);
-        let short = self.goal.tls || flights().any(|reading| reading.exhausted);
-        let sizes: [u16; 4] = match () {
-            () if short => [88, 120, 104, 136],
-            () if most > BY_SIZE => [536, 268, 400, 200],
-            () => [536, 1240, 268, 400],
-        };
-        sizes.into_iter().find(|mss| flights().all(|reading| reading.mss != *mss)).unwrap_or(sizes[0])
     }
 
     /// Looks; what was found once it is done.
@@ -279,9 +273,25 @@ impl Host {
     }
 }
 
+/// The size to offer next: those that were asked for, first. Of TLS only the first answer shows, before it waits for us: short
+/// segments make the most of it.
+fn next_size(mss: &[u16], readings: &[Reading], tls: bool) -> u16 {
+    let flights = || readings.iter().filter(|reading| reading.end == End::Flight);
+    let most = flights().map(|reading| reading.segments).max().unwrap_or(0);
+    let short = tls || flights().any(|reading| reading.exhausted);
+    let sizes: [u16; 4] = match () {
+        () if short => [88, 120, 104, 136],
+        () if most > BY_SIZE => [536, 268, 400, 200],
+        () => [536, 1240, 268, 400],
+    };
+    let unused = |mss: &u16| flights().all(|reading| reading.mss != *mss);
+    mss.iter().copied().chain(sizes).find(unused).unwrap_or(sizes[0])
+}
+
 /// All hosts that are being asked by the kernel's own connections, and those that wait.
 pub(super) struct KernelConnections<'a> {
     sessions: &'a Sessions,
+    mss: &'a [u16],
     queue: Queue<(usize, Goal)>,
     active: Vec<Host>,
     refused: Vec<(IpAddr, u16)>,
@@ -289,9 +299,9 @@ pub(super) struct KernelConnections<'a> {
 
 impl<'a> KernelConnections<'a> {
     /// Nobody yet.
-    pub(super) fn new(config: wt_probe::first_window::SurveyConfig, sessions: &'a Sessions) -> Self {
+    pub(super) fn new(config: SurveyConfig, mss: &'a [u16], sessions: &'a Sessions) -> Self {
         wt_sys::poll::sharpen_timers();
-        Self { sessions, queue: Queue::new(config), active: Vec::new(), refused: Vec::new() }
+        Self { sessions, mss, queue: Queue::new(config), active: Vec::new(), refused: Vec::new() }
     }
 }
 
@@ -309,7 +319,7 @@ impl Connections for KernelConnections<'_> {
                 found.push((number, HostFinding { address: Some(address), why, ..HostFinding::default() }));
                 continue;
             }
-            self.active.push(Host::start(number, goal, self.sessions, now));
+            self.active.push(Host::start((number, goal), self.mss, self.sessions, now));
         }
         let (sessions, refused) = (self.sessions, &mut self.refused);
         self.active.retain_mut(|host| {
@@ -340,5 +350,25 @@ impl Connections for KernelConnections<'_> {
         for mut host in self.active.drain(..) {
             found.push((host.number, host.finding(now)));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_that_were_asked_for_come_first() {
+        let seen = |mss, segments| Reading { segments, ..empty(mss, End::Flight) };
+        for (asked, readings, size) in [
+            (&[][..], vec![], 536),
+            (&[], vec![seen(536, 10)], 268),
+            (&[300, 200], vec![], 300),
+            (&[300, 200], vec![seen(300, 10)], 200),
+            (&[300, 200], vec![seen(300, 10), seen(200, 9)], 536),
+        ] {
+            assert_eq!(next_size(asked, &readings, false), size, "{asked:?} {readings:?}");
+        }
+        assert_eq!((next_size(&[], &[], true), next_size(&[300], &[], true)), (88, 300));
     }
 }

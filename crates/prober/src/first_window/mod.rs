@@ -39,7 +39,9 @@ pub use history::{HistoryAnswer, HistoryRequest, history};
 pub use lists::{UrlRequest, opt_out_of, urls_of};
 pub use providers::{ProviderTally, Providers};
 pub use request::{FirstWindowRequest, is_contact};
+pub use targets::Skipped;
 
+use kernel::SIZES;
 use net::Net;
 use opt_out::OptOut;
 use rand_chacha::ChaCha8Rng;
@@ -122,8 +124,14 @@ pub fn first_window(
     skipped.into_iter().for_each(|(line, problem)| events(FirstWindowEvent::Skipped { line, problem }));
     let opt_out = OptOut::read(&request.opt_out)?;
     let net = if request.unprivileged { None } else { open_net(urls.len(), events)? };
+    if let (None, Some(mss)) = (&net, request.mss.iter().find(|mss| !SIZES.contains(*mss))) {
+        let what =
+            format!("the kernel's own connections measure by an MSS of {} to {} bytes", SIZES.start(), SIZES.end());
+        return Err(Problem::usage(format!("{what}, not {mss}"))
+            .hint("others need raw sockets: CAP_NET_RAW (root), and no --unprivileged"));
+    }
     let (config, agent) = (request.config(), request.agent());
-    let plan = SurveyPlan { urls: &urls, ip: request.ip, opt_out: &opt_out, config, agent, cancel };
+    let plan = SurveyPlan { urls: &urls, ip: request.ip, opt_out: &opt_out, config, mss: &request.mss, agent, cancel };
     let rng = ChaCha8Rng::seed_from_u64(request.seed.unwrap_or_else(wt_sys::clock::monotonic_ns));
     let mut survey = Survey::open(request, events)?;
     survey::run(&plan, net, rng, |event| survey.hear(event))?;

@@ -36,6 +36,8 @@ pub(super) struct SurveyPlan<'a> {
     pub(super) ip: Option<IpVersion>,
     pub(super) opt_out: &'a OptOut,
     pub(super) config: SurveyConfig,
+    /// The sizes of segments to offer first, if any were asked for.
+    pub(super) mss: &'a [u16],
     pub(super) agent: String,
     pub(super) cancel: &'a Cancel,
 }
@@ -80,7 +82,7 @@ pub(super) fn run(
             wt_sys::poll::sharpen_timers();
             let mut connections: Box<dyn Connections + '_> = match net {
                 Some(net) => Box::new(RawConnections::new(net, Survey::new(plan.config, sessions, rng))),
-                None => Box::new(KernelConnections::new(plan.config, sessions)),
+                None => Box::new(KernelConnections::new(plan.config, plan.mss, sessions)),
             };
             let result = drive(plan, connections.as_mut(), &receiver, waker, closed, teller);
             // Resolvers that still have something to say find nobody who listens.

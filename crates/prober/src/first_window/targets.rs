@@ -12,7 +12,7 @@ use wt_units::UrlError;
 const MOST: usize = 1_000_000;
 
 /// A line of a list that is no URL, from 1, and why.
-pub(super) type Skipped = (u32, Problem);
+pub type Skipped = (u32, Problem);
 
 /// One thing to ask.
 #[derive(Debug, Clone)]

@@ -7,6 +7,7 @@ mod analyse;
 mod crowd;
 mod exports;
 mod files_of_others;
+mod first_window;
 mod fleet;
 mod fleet_agents;
 mod fleet_apply;

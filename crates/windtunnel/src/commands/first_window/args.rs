@@ -31,7 +31,7 @@ pub(crate) struct FirstWindowArgs {
     #[arg(long, value_name = "N/s", value_parser = rate)]
     per_network: Option<u32>,
     /// The MSS of the two probes, bytes
-    #[arg(long, value_name = "BYTES", num_args = 1..=2, value_delimiter = ',',
+    #[arg(long, value_name = "BYTES", value_delimiter = ',',
         value_parser = clap::value_parser!(u16).range(48..=8960))]
     mss: Vec<u16>,
     /// Hosts, addresses and networks not to ask [default: ~/.config/windtunnel/first-window-opt-out.txt]
@@ -114,7 +114,13 @@ impl FirstWindowArgs {
     /// # Errors
     /// A usage problem where the file of URLs can't be read.
     pub(super) fn history_request(&self) -> Result<HistoryRequest, Problem> {
-        Ok(HistoryRequest { targets: self.targets()?, journal: self.journal.clone() })
+        let targets = self.targets()?;
+        if let (Some(file), true) = (&self.file, targets.is_empty()) {
+            // Without any all hosts would be meant.
+            return Err(Problem::usage(format!("there is no URL in {}", file.display()))
+                .hint("windtunnel first-window --history shows all hosts"));
+        }
+        Ok(HistoryRequest { targets, journal: self.journal.clone() })
     }
 
     fn targets(&self) -> Result<Vec<UrlRequest>, Problem> {

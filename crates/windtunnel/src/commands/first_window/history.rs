@@ -1,7 +1,7 @@
 use super::args::FirstWindowArgs;
 use super::print::stored_cells;
 use crate::cli::forms::say_json;
-use crate::edge::{Exit, Outcome, say};
+use crate::edge::{Exit, Outcome, emit, note, say};
 use wt_prober::first_window::history;
 
 /// Shows what is known of these hosts, or of all.
@@ -12,10 +12,11 @@ pub(super) fn run(args: &FirstWindowArgs) -> Outcome {
     let request = args.history_request()?;
     let answer = history(&request)?;
     let exit = if answer.targets.is_empty() { Exit::No } else { Exit::Done };
+    answer.skipped.iter().for_each(|(_, problem)| note(&format!("{problem}; the other lines count")));
     if args.json {
         say_json(&answer)?;
     } else if args.json_stream {
-        answer.targets.iter().for_each(|one| say!("{one}"));
+        answer.targets.iter().for_each(|one| emit!("{one}"));
     } else if answer.targets.is_empty() {
         say!("Nothing is known of {} yet.", if request.targets.is_empty() { "any host" } else { "these hosts" });
     } else {
