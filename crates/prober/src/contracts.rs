@@ -143,6 +143,7 @@ fn a_summary_of_a_path_has_all_of_search_and_route() {
         link_guess: "Ethernet",
         source: ADDRESS,
         count: None,
+        cut_after: None,
     };
     let own = [
         "bdp_bytes",

@@ -103,6 +103,16 @@ pub struct RateCheck {
     pub persists: bool,
 }
 
+impl RateCheck {
+    /// Whether the last rate is ruled out as the cause: a target that answers so many a second would have lost far less at half of it
+    /// than was. Where it isn't, and no difference is shown, it is open.
+    #[must_use]
+    pub fn is_ruled_out(&self) -> bool {
+        let of_rationing = 2.0 * self.full.interval().1 - 1.0;
+        !self.persists && self.half.interval().0 > of_rationing.max(0.0)
+    }
+}
+
 /// Packets that routers may cut into fragments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Loose {
@@ -222,7 +232,8 @@ impl Scan {
         let all = self.config.sizes.len();
         let (each, beyond) = match self.left() / number(all) {
             enough if enough >= BEYOND => {
-                let rest = self.left() - BEYOND * number(all - passing).min(self.left());
+                let too_long = u32::try_from(all - passing).unwrap_or(u32::MAX);
+                let rest = self.left() - BEYOND.saturating_mul(too_long).min(self.left());
                 (each.min(rest / number(passing)).max(BEYOND), BEYOND)
             }
             few => (few.max(1), few.max(1)),

@@ -138,7 +138,31 @@ fn loss_by_the_scans_own_rate_is_told_from_loss_by_size() {
         assert!(scan.threshold().is_none() && scan.sizes().iter().all(|row| row.count.lost() == 0 || row.size > 1400));
         // The same with loss that isn't the rate's: nothing begins anew.
         let (scan, _) = self::scan(&lossy(seed, 0, [0.02; 2]), fine());
-        assert_eq!(scan.rate_check().map(|check| (check.halvings, check.persists)), Some((0, false)));
+        let check = scan.rate_check().expect("short packets got lost");
+        assert_eq!((check.halvings, check.persists, check.is_ruled_out()), (0, false, true), "{check:?}");
+    }
+}
+
+#[test]
+fn loss_at_a_target_that_rations_its_answers_is_never_said_to_be_not_by_the_rate() {
+    let mut open = 0;
+    for seed in 0..20 {
+        let net = Net { echoes: Some((50.0, 100.0)), ..lossy(seed, 1300, [0.0; 2]) };
+        let mut scan = Scan::new(ScanConfig { split: false, ..config(fine()) }, rng(seed));
+        run(&net, &mut scan);
+        let check = scan.rate_check().expect("short packets got lost");
+        assert!(!check.is_ruled_out(), "{check:?}");
+        open += u32::from(check.halvings == 0 && !check.persists);
+    }
+    assert!(open > 0, "each was shown to be by the rate");
+}
+
+#[test]
+fn exactly_so_many_packets_leave_as_were_asked_for_where_no_size_is_too_long() {
+    for many in [10, 20, 200] {
+        let only = ScanConfig { split: false, loose: false, first: many, quick: many, most: many, ..config(vec![84]) };
+        let mut scan = Scan::new(ScanConfig { most_in_all: many, ..only }, rng(1));
+        assert_eq!(run(&Net::new(1), &mut scan).packets, many);
     }
 }
 

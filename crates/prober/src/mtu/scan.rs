@@ -42,6 +42,7 @@ const BURST: u32 = 8;
 const MOST_SIZES: usize = 500;
 /// Shorter ones that go along, bytes: loss may begin below all that are asked for, and is no less for that.
 const SHORTER: [u16; 5] = [68, 128, 256, 384, 512];
+const LEAST_MTU_OF_IPV6: u16 = 1280;
 /// The same over IPv6.
 const SHORTER_6: [u16; 4] = [128, 256, 512, 1024];
 
@@ -151,7 +152,14 @@ fn room(pace: f64) -> u32 {
 }
 
 fn sizes(request: &ScanRequest, target: &Target) -> Result<Vec<u16>, Problem> {
-    let least = if target.ip.is_ipv6() { 1280 } else { 68 };
+    let (usual, v6) = (ScanRequest::default(), target.ip.is_ipv6());
+    // Every path of IPv6 carries 1280 bytes (RFC 8200): below that only who asks for it looks.
+    let asked = request.from != usual.from || request.to.is_some_and(|to| to < LEAST_MTU_OF_IPV6);
+    let least = match (v6, asked) {
+        (true, false) => LEAST_MTU_OF_IPV6,
+        (true, true) => SHORTER_6[0],
+        (false, _) => 68,
+    };
     let (from, to) = (request.from.max(least), request.to.unwrap_or(target.mtu).min(target.mtu));
     if from > to {
         return Err(Problem::usage(format!("from {from} to {to} bytes there is no size to scan")));
@@ -161,7 +169,7 @@ fn sizes(request: &ScanRequest, target: &Target) -> Result<Vec<u16>, Problem> {
         return Err(Problem::usage(format!("{} sizes are too many: at most {MOST_SIZES}", sizes.len()))
             .hint("choose a larger --step"));
     }
-    let shorter = if target.ip.is_ipv6() { &SHORTER_6[..] } else { &SHORTER[..] };
+    let shorter = if v6 { &SHORTER_6[..] } else { &SHORTER[..] };
     Ok(shorter.iter().copied().filter(|size| *size < from).chain(sizes).collect())
 }
 
@@ -228,6 +236,7 @@ impl Scanned {
             loss_half: check.half.loss(),
             halvings: check.halvings,
             caused_by_rate: check.persists || check.halvings > 0,
+            ruled_out: check.is_ruled_out(),
             persists: check.persists,
         };
         let Goodput { loss_based, rate_based } = self.gain;
@@ -242,5 +251,28 @@ impl Scanned {
             packets: self.own.packets,
             seconds: self.own.time.as_secs_f64(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn over_ipv6_sizes_below_its_least_mtu_are_scanned_for_who_asks() {
+        let loopback = Target::find("127.0.0.1", None, 80).unwrap();
+        let target = |text: &str| Target { mtu: 1500, ip: text.parse().unwrap(), ..loopback.clone() };
+        let v6 = target("fd00::1");
+        let own = |from, to| sizes(&ScanRequest { from, to, step: 100, ..ScanRequest::default() }, &v6);
+        let ends = |sizes: Vec<u16>| {
+            let own: Vec<u16> = sizes.into_iter().filter(|size| !SHORTER_6.contains(size)).collect();
+            (own[0], own[own.len() - 1])
+        };
+        assert_eq!(ends(own(576, None).unwrap()), (1280, 1480));
+        assert_eq!(ends(own(600, Some(1000)).unwrap()), (600, 1000));
+        assert_eq!(ends(own(576, Some(1000)).unwrap()), (576, 976));
+        assert_eq!(ends(own(700, None).unwrap()), (700, 1500));
+        assert_eq!(sizes(&ScanRequest::default(), &target("192.0.2.1")).unwrap()[5], 576);
+        assert!(own(2000, Some(3000)).is_err());
     }
 }

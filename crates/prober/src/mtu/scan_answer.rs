@@ -64,8 +64,11 @@ pub struct RateCheckAnswer {
     pub loss_half: f64,
     /// How often the scan began anew at half its rate.
     pub halvings: u32,
-    /// Whether the scan's own rate caused loss.
+    /// Whether the scan's own rate is shown to have caused loss.
     pub caused_by_rate: bool,
+    /// Whether the last rate is ruled out as a cause. Where neither is true, it is open.
+    #[serde(rename = "rate_ruled_out")]
+    pub ruled_out: bool,
     /// Whether even its last rate does.
     #[serde(skip)]
     pub persists: bool,

@@ -50,6 +50,9 @@ pub struct PathAnswer {
     /// Packets whose round trips were counted.
     #[serde(skip)]
     pub count: Option<LossCount>,
+    /// So many seconds are the most that round trips are counted for, where fewer packets fit into them than were asked for.
+    #[serde(skip)]
+    pub cut_after: Option<u32>,
 }
 
 /// Round-trip times, µs; `None` where the host rations its answers.

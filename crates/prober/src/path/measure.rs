@@ -22,7 +22,7 @@ const CELL_BATCHES: u64 = 3;
 /// The first stream of random numbers of those.
 const CELL_STREAM: u64 = 3;
 /// Round trips are counted for so many seconds at most.
-const LONGEST: u32 = 20;
+pub(super) const LONGEST: u32 = 20;
 
 /// Round trips, counted.
 pub(super) struct RoundTrips {
@@ -30,8 +30,8 @@ pub(super) struct RoundTrips {
     rtts: Vec<Duration>,
     pub(super) count: LossCount,
     pub(super) reordered: u32,
-    /// The mean difference of one round-trip time from the one before it.
-    pub(super) jitter: Duration,
+    /// The mean difference of one round-trip time from the one before it; `None` of fewer than two.
+    pub(super) jitter: Option<Duration>,
 }
 
 impl RoundTrips {
@@ -64,7 +64,8 @@ impl Prober<'_> {
         let (scan, cost) = self.scan(vec![least.min(self.pmtu)], most.min(pps.saturating_mul(LONGEST)), pps, 2)?;
         let mut rtts: Vec<Duration> = scan.rtts().collect();
         let steps: Duration = rtts.windows(2).map(|pair| pair[0].abs_diff(pair[1])).sum();
-        let jitter = steps / u32::try_from(rtts.len().saturating_sub(1).max(1)).unwrap_or(1);
+        let pairs = u32::try_from(rtts.len().saturating_sub(1)).unwrap_or(u32::MAX);
+        let jitter = (pairs > 0).then(|| steps / pairs);
         rtts.sort_unstable();
         let count = scan.sizes().iter().fold(LossCount::default(), |sum, row| sum.plus(row.count));
         Ok((RoundTrips { rtts, count, reordered: scan.reordered(), jitter }, cost))

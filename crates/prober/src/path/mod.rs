@@ -17,7 +17,7 @@ use crate::options::within;
 use crate::target::{find_all, reachable};
 use crate::trace::{RouteAnswer, TraceRequest, names, trace_all};
 use link_guess::link_guess;
-use measure::{Prober, RoundTrips};
+use measure::{LONGEST, Prober, RoundTrips};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use wt_probe::{Bottleneck, Kind};
@@ -110,7 +110,7 @@ pub fn path(request: &PathRequest, cancel: &Cancel, events: &mut dyn FnMut(PathE
         search: SearchAnswer::of(target, report, cost),
         route: RouteAnswer::of(&trace, &names(std::iter::once(&trace))),
         rtt_us: RttAnswer { min: quantile(0.0), median: quantile(0.5), p99: quantile(0.99) },
-        jitter_us: trips.as_ref().map(|trips| micros(trips.jitter)),
+        jitter_us: trips.as_ref().and_then(|trips| trips.jitter).map(micros),
         loss: trips.as_ref().map(|trips| trips.count.loss()),
         reordered: trips.as_ref().map(|trips| trips.reordered),
         bottleneck_bps: bottleneck.map(|found| found.bps),
@@ -126,6 +126,7 @@ pub fn path(request: &PathRequest, cancel: &Cancel, events: &mut dyn FnMut(PathE
         link_guess: link_guess(report.pmtu, cells, target),
         source: target.source,
         count: trips.as_ref().map(|trips| trips.count),
+        cut_after: trips.is_some_and(|trips| trips.count.sent < request.pings).then_some(LONGEST),
     })
 }
 

@@ -146,10 +146,14 @@ fn asides(search: &SearchAnswer, scan: &ScanAnswer) -> String {
     }
     if let Some(check) = scan.rate_check {
         let (full, half) = (check.loss_full * 100.0, check.loss_half * 100.0);
-        let what = match (check.persists, check.halvings) {
-            (true, _) => "the scan's own rate causes loss, even after it was halved: ask for fewer with --pps",
-            (false, 0) => "short packets get lost too, and not because of the scan's rate",
-            (false, _) => "the scan's own rate caused loss; it began anew at a lower one",
+        let what = match (check.persists, check.halvings, check.ruled_out) {
+            (true, ..) => "the scan's own rate causes loss, even after it was halved: ask for fewer with --pps",
+            (false, 0, true) => "short packets get lost too, and not because of the scan's rate",
+            (false, 0, false) => {
+                "short packets get lost too; no difference by the scan's rate is shown, and none ruled out: the target may \
+                 ration its answers"
+            }
+            (false, ..) => "the scan's own rate caused loss; it began anew at a lower one",
         };
         let _ = writeln!(text, "  {what} ({full:.1} % lost at full rate, {half:.1} % at half)");
         if scan.threshold.is_none() && !check.persists && check.halvings == 0 {

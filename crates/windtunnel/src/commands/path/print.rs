@@ -1,5 +1,5 @@
 use crate::commands::trace::line;
-use wt_prober::path::PathAnswer;
+use wt_prober::path::{PathAnswer, RttAnswer};
 use wt_units::BitsPerSecond;
 
 /// The screen.
@@ -39,14 +39,14 @@ pub(super) fn text(answer: &PathAnswer) -> String {
 fn measured(answer: &PathAnswer) -> Vec<(&'static str, String)> {
     let mut rows = Vec::new();
     if let Some(count) = answer.count {
-        let ms = |micros: Option<f64>| micros.unwrap_or(0.0) / 1e3;
-        let rtt = answer.rtt_us;
-        let (min, median, p99, jitter) = (ms(rtt.min), ms(rtt.median), ms(rtt.p99), ms(answer.jitter_us));
-        rows.push(("RTT", format!("min {min:.2} ms, median {median:.2} ms, 99 % {p99:.2} ms; jitter {jitter:.2} ms")));
+        rows.push(("RTT", round_trips(answer.rtt_us, answer.jitter_us)));
         let (low, high) = count.interval();
         let loss = format!("{:.1} % ({:.1} to {:.1} %)", count.loss() * 100.0, low * 100.0, high * 100.0);
         let reordered = answer.reordered.unwrap_or(0);
-        rows.push(("loss", format!("{loss}, {reordered} of {} reordered", count.answered)));
+        let cut = answer
+            .cut_after
+            .map_or(String::new(), |seconds| format!("; {} packets, for no more than {seconds} s", count.sent));
+        rows.push(("loss", format!("{loss}, {reordered} of {} reordered{cut}", count.answered)));
     }
     rows.extend(narrowest(answer).map(|text| ("narrowest link", text)));
     if let (Some(bdp), Some(initcwnd)) = (answer.bdp_bytes, answer.initcwnd) {
@@ -54,6 +54,14 @@ fn measured(answer: &PathAnswer) -> Vec<(&'static str, String)> {
         rows.push(("bandwidth-delay", format!("{bdp} bytes there, initcwnd {initcwnd} segments; {window}")));
     }
     rows
+}
+
+fn round_trips(rtt: RttAnswer, jitter_us: Option<f64>) -> String {
+    let RttAnswer { min: Some(min), median: Some(median), p99: Some(p99) } = rtt else {
+        return "no answer".to_owned();
+    };
+    let jitter = jitter_us.map_or(String::new(), |jitter| format!("; jitter {:.2} ms", jitter / 1e3));
+    format!("min {:.2} ms, median {:.2} ms, 99 % {:.2} ms{jitter}", min / 1e3, median / 1e3, p99 / 1e3)
 }
 
 /// The rate of the narrowest link with its interval, or why there is none.
@@ -66,5 +74,18 @@ fn narrowest(answer: &PathAnswer) -> Option<String> {
             Some("unknown: the answers came too unevenly to tell its rate".to_owned())
         }
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn round_trips_without_an_answer_take_no_time() {
+        assert_eq!(round_trips(RttAnswer::default(), None), "no answer");
+        let rtt = RttAnswer { min: Some(1e3), median: Some(2e3), p99: Some(2e3) };
+        assert_eq!(round_trips(rtt, Some(500.0)), "min 1.00 ms, median 2.00 ms, 99 % 2.00 ms; jitter 0.50 ms");
+        assert_eq!(round_trips(rtt, None), "min 1.00 ms, median 2.00 ms, 99 % 2.00 ms");
     }
 }
