@@ -14,6 +14,9 @@ use wt_problem::Problem;
 use wt_setup::HostAccess;
 use wt_setup::settings::{ApplyRequest, ChangeRequest, Confirmation, reaches_beyond};
 
+/// Why nothing is taken back.
+const UNKNOWN: &str = "this agent doesn't know which change of this host that was, so it can't take it back: \
+                       windtunnel settings history there lists them, and windtunnel settings undo takes one back";
 /// How long a server that is to be reached has to answer.
 const REACH: Duration = Duration::from_secs(10);
 
@@ -163,24 +166,21 @@ impl HostChanges {
 
     /// Takes back what isn't well here.
     fn take_back(&self, task: &RolloutTask, change: &str, why: String) -> Result<PhaseReport, Problem> {
-        let why = match host()?.undo(Some(change)) {
-            Ok(_) => why,
-            // Its guard goes on trying.
-            Err(problem) => format!("{why}; and it can't be taken back: {}", problem.what),
-        };
+        if let Err(problem) = host()?.undo(Some(change)) {
+            // Its guard goes on trying; until then it may be in force.
+            return said(Phase::Applied, format!("{why}; and it can't be taken back: {}", problem.what));
+        }
         self.note(self.key(task.number), ChangeStep::Over { why: why.clone() })?;
         said(Phase::Failed, why)
     }
 
-    /// What is to be said where a change that was applied isn't in force any more.
+    /// What is to be said where a change that was applied isn't in force any more, or not as it should be.
     fn gone(&self, task: &RolloutTask, change: &str) -> Result<PhaseReport, Problem> {
-        let phase = phase_of(&mut host()?, change)?;
-        if ["applied", "confirming", "confirmed"].contains(&phase.as_str()) {
-            return Ok(None);
+        let report = report_of(&phase_of(&mut host()?, change)?);
+        if let Some((Phase::Reverted, why)) = &report {
+            self.note(self.key(task.number), ChangeStep::Over { why: why.clone() })?;
         }
-        let why = format!("the change is {phase} here");
-        self.note(self.key(task.number), ChangeStep::Over { why: why.clone() })?;
-        said(Phase::Reverted, why)
+        Ok(report)
     }
 
     fn undo(&self, task: &RolloutTask) -> Result<PhaseReport, Problem> {
@@ -189,6 +189,8 @@ impl HostChanges {
             Some(ChangeStep::Applied { change } | ChangeStep::Confirmed { change: Some(change) }) => change,
             // Its guard is at it; whose change it is that waits isn't known.
             Some(ChangeStep::Began) if host()?.pending().pending.is_some() => return Ok(None),
+            // It is in force somewhere here: this agent was given another journal, or another address of its server.
+            None if matches!(task.phase, Phase::Applied | Phase::Confirmed) => return said(task.phase, UNKNOWN),
             // So that an order to apply it that comes late finds that it is over.
             _ => {
                 self.note(key, ChangeStep::Over { why: "it was called off".to_owned() })?;
@@ -197,8 +199,9 @@ impl HostChanges {
         };
         let mut host = host()?;
         let phase = phase_of(&mut host, &change)?;
-        let is_in_force = ["applied", "confirming", "confirmed", "revert-failed", "undoing"].contains(&phase.as_str());
-        if is_in_force && let Err(problem) = host.undo(Some(&change)) {
+        if !is_over(&phase)
+            && let Err(problem) = host.undo(Some(&change))
+        {
             return said(task.phase, format!("it can't be taken back: {}", problem.what));
         }
         self.note(key, ChangeStep::Over { why: "it was taken back".to_owned() })?;
@@ -246,6 +249,21 @@ fn phase_of(host: &mut HostAccess, change: &str) -> Result<String, Problem> {
     Ok(row.and_then(|row| row.phase).unwrap_or("gone").to_owned())
 }
 
+/// Whether nothing of a change in this phase of the host's is in force.
+fn is_over(phase: &str) -> bool {
+    ["reverted", "undone", "lapsed", "gone"].contains(&phase)
+}
+
+/// What is to be said of a change that was applied and is in this phase of the host's; nothing while it waits to be confirmed.
+fn report_of(phase: &str) -> PhaseReport {
+    match phase {
+        "applied" | "confirming" | "confirmed" => None,
+        over if is_over(over) => Some((Phase::Reverted, format!("the change is {over} here"))),
+        // Its guard is at it, or couldn't.
+        other => Some((Phase::Applied, format!("the change is {other} here, so it may still be in force"))),
+    }
+}
+
 /// Why one of these servers takes no new connection, if one doesn't.
 fn unreachable(servers: &[String]) -> Option<String> {
     servers.iter().find_map(|server| {
@@ -291,6 +309,13 @@ mod tests {
         // Numbers are a server's own.
         let other = HostChanges::beside(&folder.path().join("j"), "postgresql://t/d".to_owned());
         assert_eq!(other.read().unwrap().remove(&other.key(7)), None);
+        // Nobody says that it is taken back who doesn't know what it is.
+        for phase in [Phase::Applied, Phase::Confirmed] {
+            let lost = HostChanges::beside(&folder.path().join("k"), "postgresql://s/d".to_owned());
+            let told = lost.carry_out(&task(Order::Undo, phase), &policy).unwrap();
+            assert_eq!(told, Some((phase, UNKNOWN.to_owned())));
+            assert_eq!(lost.read().unwrap(), BTreeMap::new());
+        }
         // What was confirmed and not heard of is said again.
         changes().note(changes().key(7), ChangeStep::Confirmed { change: None }).unwrap();
         let again = changes().carry_out(&task(Order::Confirm, Phase::Applied), &policy).unwrap();
@@ -300,6 +325,20 @@ mod tests {
             changes().carry_out(&task(Order::Apply, Phase::Applying), &policy).is_err(),
             "it isn't known what was done"
         );
+    }
+
+    #[test]
+    fn only_what_isnt_in_force_any_more_counts_as_taken_back_by_its_guard() {
+        for waits in ["applied", "confirming", "confirmed"] {
+            assert_eq!(report_of(waits), None);
+        }
+        for over in ["reverted", "undone", "lapsed", "gone"] {
+            assert_eq!(report_of(over).unwrap().0, Phase::Reverted, "{over}");
+        }
+        for open in ["revert-failed", "reverting", "undoing", "forgotten"] {
+            let (phase, why) = report_of(open).unwrap();
+            assert!(phase == Phase::Applied && why.contains(open) && why.contains("in force"), "{open}: {why}");
+        }
     }
 
     #[test]

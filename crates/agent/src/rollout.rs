@@ -80,7 +80,7 @@ pub struct FleetApplyAnswer {
     /// It, with its hosts.
     #[serde(flatten)]
     pub rollout: Rollout,
-    /// Hosts that may still have it and don't ask; they are told to take it back when they do.
+    /// Hosts that may still have it, since they don't ask or can't; they are told to take it back when they do.
     pub silent: Vec<String>,
 }
 
@@ -100,7 +100,8 @@ impl FleetApplyAnswer {
         let because = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
         let mut text = match state.as_str() {
             "done" => format!("{name}: {have} of {all} hosts have it for good."),
-            "undone" => format!("{name}: taken back everywhere{because}."),
+            "undone" if self.silent.is_empty() => format!("{name}: taken back everywhere{because}."),
+            "undone" => format!("{name}: not taken back everywhere{because}."),
             _ => {
                 format!("{name}: not at its end yet{because}. What isn't confirmed is taken back by each host's guard.")
             }
@@ -110,7 +111,7 @@ impl FleetApplyAnswer {
         }
         if !self.silent.is_empty() {
             let silent = self.silent.join(", ");
-            text.push_str(&format!("\n  {silent}: no word; told to take it back as soon as they ask"));
+            text.push_str(&format!("\n  {silent}: may still have it; told to take it back whenever they ask"));
         }
         text
     }
@@ -280,7 +281,7 @@ fn step(
         WaveStep::Wait => Ok(Stepped::Waits(Box::new(rollout))),
         WaveStep::Order(order, agents) => admin.order(number, order, &agents).map(|()| Stepped::Again),
         WaveStep::Stop(why) => {
-            events(AgentEvent::Agent { text: format!("stopped, and taken back everywhere: {why}") });
+            events(AgentEvent::Agent { text: format!("stopped, to be taken back everywhere: {why}") });
             admin.set_rollout(number, "undoing", &why).map(|()| Stepped::Again)
         }
         WaveStep::Done => {

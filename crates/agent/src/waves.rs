@@ -103,6 +103,8 @@ fn trouble(host: &RolloutHost, pace: WavePace) -> Option<String> {
         Phase::Untouched if host.ordered == Order::Apply && host.asked > pace.patience => {
             Some(format!("{agent}: it didn't ask for {}", seconds(host.asked)))
         }
+        // Its guard couldn't take it back, or is at it.
+        Phase::Applied if !reason.is_empty() => Some(format!("{agent}: {reason}")),
         // The guard's own time is over as well, however long the word of it took.
         Phase::Applying if host.since > pace.within + pace.patience => {
             Some(format!("{agent}: it hasn't said for {} what came of it", seconds(host.since)))
@@ -193,7 +195,8 @@ mod tests {
         fn says(&mut self, agent: &str, phase: Phase) {
             let host = self.hosts.iter_mut().find(|host| host.agent == agent).unwrap();
             (host.phase, host.since) = (phase, Duration::ZERO);
-            host.reason = "why".to_owned();
+            let is_well = matches!(phase, Phase::Applying | Phase::Applied | Phase::Confirmed);
+            host.reason = if is_well { String::new() } else { "why".to_owned() };
         }
 
         fn ordered(&self) -> Vec<Order> {
@@ -251,9 +254,17 @@ mod tests {
     #[test]
     fn whatever_becomes_of_a_canary_that_isnt_confirmed_nobody_else_is_ever_touched() {
         type Ends<'a> = (&'a str, &'a dyn Fn(&mut World), &'a str);
-        let ends: [Ends<'_>; 6] = [
+        let ends: [Ends<'_>; 7] = [
             ("it can't", &|world| world.says("a", Phase::Failed), "a: why"),
             ("its guard fires", &|world| world.says("a", Phase::Reverted), "guard"),
+            (
+                "its guard can't",
+                &|world| {
+                    world.says("a", Phase::Applied);
+                    world.hosts[0].reason = "revert-failed".to_owned();
+                },
+                "a: revert-failed",
+            ),
             ("somebody there undoes it", &|world| world.says("a", Phase::Undone), "taken back there"),
             ("it is away", &|world| world.pass(301), "didn't ask"),
             (
