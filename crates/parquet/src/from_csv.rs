@@ -6,17 +6,19 @@ use std::io::{Error, Read, Seek, SeekFrom, Write};
 struct CellKinds {
     any: bool,
     integer: bool,
+    unsigned: bool,
     real: bool,
     switch: bool,
 }
 
 impl CellKinds {
-    const NOTHING: Self = Self { any: false, integer: true, real: true, switch: true };
+    const NOTHING: Self = Self { any: false, integer: true, unsigned: true, real: true, switch: true };
 
     fn see(&mut self, cell: &str) {
         if !cell.is_empty() {
             self.any = true;
-            self.integer &= integer(cell).is_some();
+            self.integer &= integer::<i64>(cell).is_some();
+            self.unsigned &= integer::<u64>(cell).is_some();
             self.real &= real(cell).is_some();
             self.switch &= switch(cell).is_some();
         }
@@ -26,6 +28,7 @@ impl CellKinds {
         match self {
             Self { any: false, .. } => ColumnKind::Text,
             Self { integer: true, .. } => ColumnKind::Integer,
+            Self { unsigned: true, .. } => ColumnKind::Unsigned,
             Self { real: true, .. } => ColumnKind::Real,
             Self { switch: true, .. } => ColumnKind::Switch,
             _ => ColumnKind::Text,
@@ -34,19 +37,23 @@ impl CellKinds {
 }
 
 /// A whole number that is written as it always is: what has zeros in front is a name.
-fn integer(cell: &str) -> Option<i64> {
+fn integer<T: std::str::FromStr>(cell: &str) -> Option<T> {
     let is_plain = cell == "0" || !cell.trim_start_matches('-').starts_with(['0', '+']) && cell != "-0";
     cell.parse().ok().filter(|_| is_plain)
 }
 
-/// A number in digits, with a point or an exponent; neither `nan` nor `inf`.
+/// A number in digits, with a point or an exponent; neither `nan` nor `inf`, nor a whole one that would lose digits, which is a name.
 fn real(cell: &str) -> Option<f64> {
     let is_plain = cell.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
     let has_zeros = cell
         .trim_start_matches('-')
         .strip_prefix('0')
         .is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
-    cell.parse().ok().filter(|number: &f64| is_plain && !has_zeros && number.is_finite())
+    let keeps_its_digits = |number: f64| match cell.parse::<i128>() {
+        Ok(whole) => number as i128 == whole || number.to_string() == cell,
+        Err(_) => !cell.bytes().all(|byte| byte.is_ascii_digit()) || number.to_string() == cell,
+    };
+    cell.parse().ok().filter(|number: &f64| is_plain && !has_zeros && number.is_finite() && keeps_its_digits(*number))
 }
 
 fn switch(cell: &str) -> Option<bool> {

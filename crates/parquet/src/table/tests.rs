@@ -145,6 +145,25 @@ fn columns_of_csv_are_what_all_their_cells_are() {
 }
 
 #[test]
+fn whole_numbers_of_csv_keep_all_their_digits() {
+    let text = |text: &str| Field::Str(text.to_owned());
+    for (cells, kept) in [
+        ("18446744073709551615\n0", Field::ULong(u64::MAX)),
+        ("9223372036854775807\n-1", Field::Long(i64::MAX)),
+        ("18446744073709551615\n-1", text("18446744073709551615")),
+        ("12345678901234567890123", text("12345678901234567890123")),
+        (&"9".repeat(60), text(&"9".repeat(60))),
+        // What a program writes of such a number in its own shortest way is read again as it was.
+        ("123456789012345680000\n0.5", Field::Double(123_456_789_012_345_680_000.0)),
+        ("9007199254740992\n0.5", Field::Double(9_007_199_254_740_992.0)),
+        ("9007199254740993\n0.5", text("9007199254740993")),
+    ] {
+        let file = from_csv(Cursor::new(format!("n\n{cells}\n")), Vec::new(), &[]).unwrap();
+        assert_eq!(rows(&file)[0][0].1, kept, "{cells}");
+    }
+}
+
+#[test]
 fn what_looks_like_a_number_in_words_is_text() {
     for cell in ["nan", "inf", "-0", "01", "00.5", "1_000", "0x10", "+5", " 1", "1e999"] {
         let file = from_csv(Cursor::new(format!("n\n{cell}\n")), Vec::new(), &[]).unwrap();
