@@ -2,6 +2,7 @@ use crate::JournalError;
 use std::ffi::OsString;
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::ErrorKind;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use wt_units::UserFolder;
@@ -43,4 +44,27 @@ pub(super) fn make(path: &Path) -> Result<(), JournalError> {
         Err(e) if e.kind() != ErrorKind::AlreadyExists => Err(fail(e)),
         _ => Ok(()),
     }
+}
+
+/// Whether a journal that is there has nothing that isn't in its own file yet.
+pub(super) fn is_whole(path: &Path) -> bool {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    path.exists() && std::fs::metadata(log).map_or(true, |log| log.len() == 0)
+}
+
+/// The name by which SQLite reads a file that nobody changes, without a file beside it.
+///
+/// # Source
+/// <https://www.sqlite.org/uri.html>, <https://www.sqlite.org/wal.html#read_only_databases>
+pub(super) fn immutable(path: &Path) -> PathBuf {
+    let begin = if path.is_absolute() { "file://" } else { "file:" };
+    let mut uri = begin.to_owned();
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'/' | b'-' | b'.' | b'_' | b'~' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => uri.push(char::from(*byte)),
+            _ => uri.push_str(&format!("%{byte:02x}")),
+        }
+    }
+    PathBuf::from(uri + "?immutable=1")
 }

@@ -63,10 +63,19 @@ impl SqliteJournal {
     /// older schema, which its own program has to bring up to date first.
     pub fn open_to_read(path: &Path) -> Result<Self, JournalError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(path, flags).map_err(|e| database_error(path, &e))?;
-        connection.busy_timeout(PATIENCE).map_err(|e| database_error(path, &e))?;
-        schema::must_be_readable(&connection, path)?;
-        Ok(Self { connection, path: path.to_owned() })
+        let open = |name: &Path, flags| {
+            let connection = Connection::open_with_flags(name, flags).map_err(|e| database_error(path, &e))?;
+            connection.busy_timeout(PATIENCE).map_err(|e| database_error(path, &e))?;
+            schema::must_be_readable(&connection, path)?;
+            Ok(Self { connection, path: path.to_owned() })
+        };
+        match open(path, flags) {
+            // In write-ahead mode even reading makes a file beside it, which a read-only medium doesn't take.
+            Err(JournalError::Open { .. }) if file::is_whole(path) => {
+                open(&file::immutable(path), flags | OpenFlags::SQLITE_OPEN_URI)
+            }
+            opened => opened,
+        }
     }
 
     /// Where it lies.

@@ -20,7 +20,7 @@ pub use shown::{
     show,
 };
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use wt_fleet::{PgJournal, StoreAddress};
 use wt_journal::{Claim, Journal, JournalError, Owner, SqliteJournal};
 use wt_problem::Problem;
@@ -53,10 +53,17 @@ pub fn is_common(named: Option<&Path>) -> bool {
 /// # Errors
 /// A [`Problem`] that names the file or the address, and what to try.
 pub fn open_to_read(named: Option<&Path>) -> Result<Box<dyn Journal>, Problem> {
-    match address(named) {
-        None => Ok(Box::new(open(named)?)),
-        Some(address) => Ok(Box::new(PgJournal::open_to_read(&address?).map_err(|error| problem(&error))?)),
+    if let Some(address) = address(named) {
+        return Ok(Box::new(PgJournal::open_to_read(&address?).map_err(|error| problem(&error))?));
     }
+    let path = file(named)?;
+    Ok(Box::new(match opened(&path) {
+        // What can't be written is read as it stands.
+        Err(error @ (JournalError::Open { .. } | JournalError::ReadOnly { .. })) => {
+            SqliteJournal::open_to_read(&path).map_err(|_| problem(&error))?
+        }
+        journal => journal.map_err(|error| problem(&error))?,
+    }))
 }
 
 /// Refuses a file that isn't there: who only reads makes no journal, least of all where a name is mistyped.
@@ -117,22 +124,25 @@ pub fn open(path: Option<&Path>) -> Result<SqliteJournal, Problem> {
         return Err(Problem::usage(format!("{address} is no journal of this host, and here one is needed"))
             .hint("leave --journal away, or name a file"));
     }
-    let path = match path {
-        Some(path) => path.to_owned(),
-        None => wt_journal::default_path(|name| std::env::var_os(name)).ok_or_else(|| {
-            Problem::environment(
-                "there is no place for the journal: neither XDG_DATA_HOME nor HOME is an absolute path",
-            )
+    opened(&file(path)?).map_err(|error| problem(&error))
+}
+
+/// The file that is named, or the usual one.
+fn file(named: Option<&Path>) -> Result<PathBuf, Problem> {
+    named.map(Path::to_owned).or_else(|| wt_journal::default_path(|name| std::env::var_os(name))).ok_or_else(|| {
+        Problem::environment("there is no place for the journal: neither XDG_DATA_HOME nor HOME is an absolute path")
             .hint("name a file with --journal")
-        })?,
-    };
-    let mut journal = SqliteJournal::open(&path).map_err(|error| problem(&error))?;
+    })
+}
+
+fn opened(path: &Path) -> Result<SqliteJournal, JournalError> {
+    let mut journal = SqliteJournal::open(path)?;
     let alive = |id: &str, owner: &Owner| {
         let Owner { pid, start_ticks, boot_id } = owner.clone();
         let same_process = || ProcessIdentity { pid, start_ticks, boot_id }.is_alive();
-        Claim::is_held(&path, id).unwrap_or_else(same_process)
+        Claim::is_held(path, id).unwrap_or_else(same_process)
     };
-    journal.mark_orphans(&alive).map_err(|error| problem(&error))?;
+    journal.mark_orphans(&alive)?;
     Ok(journal)
 }
 
