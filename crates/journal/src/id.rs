@@ -20,12 +20,16 @@ pub(crate) fn iso_time(unix_us: i64) -> String {
 
 /// The time that such a text means, µs since 1970, or that of seconds with fewer digits or none behind them, in UTC; `None` for any other.
 pub(crate) fn parse_iso_time(text: &str) -> Option<i64> {
-    let (date, time) = text.trim_end_matches('Z').split_once(['T', ' '])?;
-    let number = |text: &str, most: i64| text.parse::<i64>().ok().filter(|n| (0..=most).contains(n));
+    let (date, time) = text.strip_suffix('Z').unwrap_or(text).split_once(['T', ' '])?;
+    let number = |text: &str, most: i64| {
+        text.parse().ok().filter(|n| text.as_bytes()[0].is_ascii_digit() && (0..=most).contains(n))
+    };
     let [year, month, day] = date.splitn(3, '-').collect::<Vec<_>>().try_into().ok()?;
     let [hour, minute, second] = time.splitn(3, ':').collect::<Vec<_>>().try_into().ok()?;
     let (second, fraction) = second.split_once('.').unwrap_or((second, "0"));
-    let micros = number(format!("{fraction:0<6}").get(..6)?, 999_999)?;
+    // Whatever else stands there: a zone that is left out would make it another time.
+    let micros = Some(fraction).filter(|digits| digits.bytes().all(|digit| digit.is_ascii_digit()));
+    let micros = number(format!("{:0<6}", micros?).get(..6)?, 999_999)?;
     let (month, day) = (i8::try_from(number(month, 12)?).ok()?, i8::try_from(number(day, 31)?).ok()?);
     let day = Date::new(i16::try_from(number(year, 9999)?).ok()?, month, day).ok()?;
     let seconds = number(hour, 23)? * 3_600 + number(minute, 59)? * 60 + number(second, 60)?;
@@ -107,6 +111,11 @@ mod tests {
             "2026-11-21",
             "2026-11-21T25:00:00Z",
             "ü-1-1T0:0:0.ü",
+            "2026-11-21T08:15:00.123456+02:00",
+            "2026-11-21T08:15:00+02:00",
+            "2026-11-21T08:15:00.123456 nonsense",
+            "2026-11-21T08:15:00ZZ",
+            "2026-11-21T+8:15:00Z",
         ] {
             assert_eq!(parse_iso_time(text), None, "{text}");
         }

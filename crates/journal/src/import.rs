@@ -1,5 +1,6 @@
 use crate::export::SCHEMA_VERSION;
 use crate::from_flent::{FlentFile, Metadata};
+use crate::id::fault;
 use crate::{Filter, Journal, JournalError, State, StoredExperiment, WithSamples};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -69,6 +70,10 @@ impl Imported {
         trials: &[TrialRecord],
     ) -> Result<(), JournalError> {
         let id = experiment.id.clone();
+        if let Some(why) = fault(&id) {
+            self.refused.push((id, why.to_owned()));
+            return Ok(());
+        }
         if experiment.state == State::Running {
             self.refused.push((id, "it is still under way there".to_owned()));
             return Ok(());
@@ -84,6 +89,10 @@ impl Imported {
                 } else {
                     self.refused.push((id, "there is another one of that name here".to_owned()));
                 }
+                return Ok(());
+            }
+            Err(error @ JournalError::Damaged { .. }) => {
+                self.refused.push((id, error.to_string()));
                 return Ok(());
             }
             Ok(_) | Err(JournalError::NoSuchExperiment { .. } | JournalError::Ambiguous { .. }) => {}
@@ -150,7 +159,7 @@ fn take_objects(journal: &mut dyn Journal, input: impl Read, imported: &mut Impo
     Ok(())
 }
 
-/// Takes in all experiments of another journal, which stays as it is.
+/// Takes in all experiments of another journal, which stays as it is. One that is damaged there is refused.
 ///
 /// # Errors
 /// [`ImportError`] with those of reading the other one and of writing this one.
@@ -167,9 +176,13 @@ fn take_all(journal: &mut dyn Journal, other: &dyn Journal, imported: &mut Impor
     // The oldest first, so that what continues another one comes after it.
     list.reverse();
     for summary in list {
-        let experiment = other.load(&summary.id)?;
-        let trials = other.trials(&summary.id, WithSamples::Yes)?;
-        imported.take(journal, &experiment, &trials)?;
+        let read = other.load(&summary.id).and_then(|it| Ok((it, other.trials(&summary.id, WithSamples::Yes)?)));
+        match read {
+            Ok((experiment, trials)) => imported.take(journal, &experiment, &trials)?,
+            // The others are taken all the same.
+            Err(error @ JournalError::Damaged { .. }) => imported.refused.push((summary.id, error.to_string())),
+            Err(error) => return Err(error),
+        }
     }
     Ok(())
 }

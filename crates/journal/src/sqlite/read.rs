@@ -52,7 +52,8 @@ impl SqliteJournal {
     /// # Errors
     /// Those of reading.
     pub fn continued_by(&self, id: &str) -> Result<Option<String>, JournalError> {
-        let by = "SELECT id FROM experiments WHERE json_extract(config, '$.continues') = ?1 ORDER BY started_us, key LIMIT 1";
+        let by = "SELECT id FROM experiments WHERE CASE WHEN json_valid(config) THEN json_extract(config, '$.continues') END = ?1 \
+                  ORDER BY started_us, key LIMIT 1";
         Ok(self.names(by, id)?.pop())
     }
 

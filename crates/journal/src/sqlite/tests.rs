@@ -348,3 +348,41 @@ fn a_journal_with_a_view_a_trigger_or_a_virtual_table_is_refused_before_anything
         }
     }
 }
+
+#[test]
+fn one_damaged_experiment_keeps_no_other_from_being_taken_in_or_pruned() {
+    let mut damaged = fixture();
+    for (id, at) in [("a", 1), ("b", 2), ("c", 3)] {
+        damaged.journal.create_experiment(&experiment(id, at)).unwrap();
+        let trial = damaged.journal.begin_trial(&spec(id, 1, 0), at).unwrap();
+        damaged.journal.finish_trial(trial, &outcome()).unwrap();
+        damaged.journal.finish_experiment(id, State::Finished, 9, None).unwrap();
+    }
+    damaged.journal.connection.execute("UPDATE details SET notes = '[' WHERE trial = 1", []).unwrap();
+    damaged.journal.connection.execute("UPDATE experiments SET config = '{' WHERE id = 'b'", []).unwrap();
+    let mut to = fixture();
+    let imported = crate::import_journal(&mut to.journal, &damaged.journal).unwrap();
+    assert_eq!(imported.taken, ["c"], "{imported:?}");
+    let refused: Vec<&str> = imported.refused.iter().map(|(id, _)| id.as_str()).collect();
+    assert!(refused == ["a", "b"] && imported.refused.iter().all(|(_, why)| why.contains("damaged")), "{imported:?}");
+    assert_eq!(damaged.journal.continued_by("c").unwrap(), None);
+    let pruned = damaged.journal.prune(Prune { ids: Some(vec!["c".to_owned()]), ..Prune::default() }).unwrap();
+    assert_eq!(pruned.ids, ["c"]);
+}
+
+#[test]
+fn a_journal_on_a_medium_that_takes_no_file_beside_it_is_read_as_it_stands() {
+    let Fixture { _dir: dir, mut journal } = fixture();
+    journal.create_experiment(&experiment("a", 1)).unwrap();
+    drop(journal);
+    let whole = dir.path().join("sub/journal.sqlite3");
+    assert!(file::is_whole(&whole) && !file::is_whole(&dir.path().join("none")));
+    let odd = dir.path().join("50% of #1?");
+    std::fs::copy(&whole, &odd).unwrap();
+    // What SQLite wants to make beside it can't be made, as on a medium that can't be written, by root either.
+    std::os::unix::fs::symlink("none/none", dir.path().join("50% of #1?-shm")).unwrap();
+    let journal = SqliteJournal::open_to_read(&odd).unwrap();
+    assert_eq!(journal.list(&Filter::default()).unwrap().len(), 1);
+    std::fs::write(dir.path().join("50% of #1?-wal"), "what isn't in it yet").unwrap();
+    assert!(SqliteJournal::open_to_read(&odd).is_err(), "it isn't whole");
+}

@@ -398,7 +398,7 @@ fn choose(t: &Transaction<'_>, what: &Prune) -> Result<Vec<String>, Trouble> {
     )?;
     // What is continued by one that stays is needed for its report; of a chain one more link at a time.
     let continued = "DELETE FROM temp.pruned WHERE key IN (SELECT e.key FROM experiments e JOIN experiments later \
-                     ON json_extract(later.config, '$.continues') = e.id WHERE later.key NOT IN (SELECT key FROM temp.pruned))";
+                     ON CASE WHEN json_valid(later.config) THEN json_extract(later.config, '$.continues') END = e.id WHERE later.key NOT IN (SELECT key FROM temp.pruned))";
     while !what.samples_only && t.execute(continued, [])? > 0 {}
     names(
         t,

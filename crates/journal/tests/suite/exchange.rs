@@ -33,6 +33,13 @@ pub(super) fn what_is_exported_and_imported_is_the_same_and_nothing_comes_twice(
 pub(super) fn another_experiment_of_the_same_name_and_nonsense_are_refused_and_change_nothing(to: &mut dyn Journal) {
     chain(to, &["a"]);
     let mut file: Value = serde_json::from_slice(&exported(to, "a")).unwrap();
+    let mut empty = local();
+    for (id, taken) in [("last", 0), ("w", 1)] {
+        file["experiment"]["id"] = json!(id);
+        let imported = import_json(&mut empty.journal, file.to_string().as_bytes()).unwrap();
+        assert_eq!(imported.taken.len(), taken, "{id}: {imported:?}");
+    }
+    file["experiment"]["id"] = json!("a");
     file["trials"][0]["outcome"]["bytes"] = json!(7);
     let imported = import_json(to, file.to_string().as_bytes()).unwrap();
     assert_eq!(imported.refused.len(), 1, "{imported:?}");
