@@ -12,7 +12,9 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::Duration;
 use wt_experiment::fleet::order_seed_of;
-use wt_fleet::{AgentState, AgentStore, FleetJob, JobEnd, PushState, RolloutPhase, StoreAddress, push_as_agent};
+use wt_fleet::{
+    AgentState, AgentStore, FleetJob, JobEnd, PushError, PushState, RolloutPhase, StoreAddress, push_as_agent,
+};
 use wt_journal::{ExperimentSummary, Filter, Journal as _, JournalError, SqliteJournal, State};
 use wt_problem::Problem;
 use wt_setup::Budget;
@@ -261,7 +263,10 @@ impl Agent<'_> {
         let ids: Vec<String> = pending.iter().map(|one| one.id.clone()).collect();
         self.store()?;
         let Some(store) = self.store.as_mut() else { return Ok(()) };
-        let report = push_as_agent(&self.journal, store, Some(&ids)).map_err(away)?;
+        let report = push_as_agent(&self.journal, store, Some(&ids)).map_err(|error| match error {
+            PushError::Local(error) => ours(&error),
+            PushError::Common(error) => away(error),
+        })?;
         for line in report.experiments {
             if let PushState::Refused(why) = &line.state {
                 self.say(format!("{} can't be pushed: {why}", line.id));

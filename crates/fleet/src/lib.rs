@@ -26,7 +26,7 @@ mod turns;
 pub use address::{AddressError, StoreAddress};
 pub use admin::{AGENT_ROLE, AgentLine, FleetAdmin, FleetError, FleetState, JobLine, NewJob, RunLine, TurnLine};
 pub use held::{HeldTurn, TurnTaker, TurnWaits};
-pub use push::{PushLine, PushReport, PushState, push, push_as_agent, status};
+pub use push::{PushError, PushLine, PushReport, PushState, push, push_as_agent, status};
 pub use rollout::{Rollout, RolloutHost, RolloutOrder, RolloutPhase, RolloutTask};
 pub use store::{AgentState, AgentStore, FleetJob, JobEnd, PgJournal, PushedTrials};
 pub use turns::{Turn, TurnAnswer, TurnError, TurnTicket, TurnWish, Turns};

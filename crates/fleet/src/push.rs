@@ -1,4 +1,4 @@
-use crate::store::{Mark, PushStore};
+use crate::store::{ANOTHER, Mark, PushStore, head_of};
 use crate::{AgentStore, PgJournal};
 use std::collections::{HashMap, HashSet};
 use wt_journal::{Filter, Journal, JournalError, State, StoredExperiment, TrialId, TrialRow, WithSamples};
@@ -40,6 +40,25 @@ pub struct PushReport {
     pub experiments: Vec<PushLine>,
 }
 
+/// Which of the two journals failed.
+#[derive(Debug, thiserror::Error)]
+pub enum PushError {
+    /// The one that is read.
+    #[error(transparent)]
+    Local(JournalError),
+    /// The one that is written.
+    #[error(transparent)]
+    Common(JournalError),
+}
+
+impl From<PushError> for JournalError {
+    fn from(error: PushError) -> Self {
+        match error {
+            PushError::Local(error) | PushError::Common(error) => error,
+        }
+    }
+}
+
 impl PushStore for PgJournal {
     fn begin(&mut self, stored: &StoredExperiment, site: &str) -> Result<Vec<Mark>, JournalError> {
         self.begin_push(stored, site)
@@ -57,12 +76,12 @@ impl PushStore for PgJournal {
 /// As [`push`], with the rights of an agent: the site is the agent itself.
 ///
 /// # Errors
-/// Those of reading the one journal and of writing the other; what was written before is there.
+/// [`PushError`]; what was written before is there.
 pub fn push_as_agent(
     local: &dyn Journal,
     common: &mut AgentStore,
     ids: Option<&[String]>,
-) -> Result<PushReport, JournalError> {
+) -> Result<PushReport, PushError> {
     push_all(local, common, ids, &|_| String::new())
 }
 
@@ -70,8 +89,8 @@ pub fn push_as_agent(
 ///
 /// Trials go as wholes, in batches that are each there or not: whatever ends it, pushing again goes on. One that is
 /// under way is pushed as far as it has come. Nothing comes twice: a trial is known by its experiment and its number here. An
-/// experiment of the same name that began at another time, on another target, with another seed or with other trials is refused.
-/// `site_of` says which host measured.
+/// experiment of the same name that began at another time, on another target, with another seed or with other trials is refused, and so
+/// is one that is damaged here. `site_of` says which host measured.
 ///
 /// # Errors
 /// Those of reading the one journal and of writing the other; what was written before is there.
@@ -81,7 +100,7 @@ pub fn push(
     ids: Option<&[String]>,
     site_of: &dyn Fn(&StoredExperiment) -> String,
 ) -> Result<PushReport, JournalError> {
-    push_all(local, common, ids, site_of)
+    Ok(push_all(local, common, ids, site_of)?)
 }
 
 fn push_all(
@@ -89,10 +108,16 @@ fn push_all(
     common: &mut dyn PushStore,
     ids: Option<&[String]>,
     site_of: &dyn Fn(&StoredExperiment) -> String,
-) -> Result<PushReport, JournalError> {
+) -> Result<PushReport, PushError> {
     let mut report = PushReport::default();
-    for id in chosen(local, ids)? {
-        report.experiments.push(push_one(local, common, &id, site_of)?);
+    for id in chosen(local, ids).map_err(PushError::Local)? {
+        let mut line = PushLine { id, trials: 0, new: 0, state: PushState::Known };
+        line.state = match push_one(local, common, &mut line, site_of) {
+            // The others are pushed all the same.
+            Err(PushError::Local(error @ JournalError::Damaged { .. })) => PushState::Refused(error.to_string()),
+            state => state?,
+        };
+        report.experiments.push(line);
     }
     Ok(report)
 }
@@ -109,22 +134,19 @@ fn chosen(local: &dyn Journal, ids: Option<&[String]>) -> Result<Vec<String>, Jo
 fn push_one(
     local: &dyn Journal,
     common: &mut dyn PushStore,
-    id: &str,
+    line: &mut PushLine,
     site_of: &dyn Fn(&StoredExperiment) -> String,
-) -> Result<PushLine, JournalError> {
+) -> Result<PushState, PushError> {
     // Its state is read first: a trial that ends meanwhile is there before the experiment has ended.
-    let stored = local.load(id)?;
-    let rows: Vec<TrialRow> = local.rows(id)?.into_iter().filter(|row| row.status != Status::Running).collect();
-    let mut line = PushLine { id: id.to_owned(), trials: rows.len() as u64, new: 0, state: PushState::Known };
+    let stored = local.load(&line.id).map_err(PushError::Local)?;
+    let rows = local.rows(&line.id).map_err(PushError::Local)?;
+    let rows: Vec<TrialRow> = rows.into_iter().filter(|row| row.status != Status::Running).collect();
+    line.trials = rows.len() as u64;
     let there = match common.begin(&stored, &site_of(&stored)) {
         Ok(there) => there,
-        Err(JournalError::BadId { why, .. }) => {
-            return Ok(PushLine { state: PushState::Refused(why.to_owned()), ..line });
-        }
-        Err(error @ JournalError::Unwritable { .. }) => {
-            return Ok(PushLine { state: PushState::Refused(error.to_string()), ..line });
-        }
-        Err(error) => return Err(error),
+        Err(JournalError::BadId { why, .. }) => return Ok(PushState::Refused(why.to_owned())),
+        Err(error @ JournalError::Unwritable { .. }) => return Ok(PushState::Refused(error.to_string())),
+        Err(error) => return Err(PushError::Common(error)),
     };
     let known: HashMap<TrialId, (i64, u64)> = there.iter().map(|(id, at, bytes)| (*id, (*at, *bytes))).collect();
     let mark = |row: &TrialRow| (row.started_unix_us, row.bytes);
@@ -135,44 +157,43 @@ fn push_one(
         let same =
             rows.len() <= there.len() && rows.iter().zip(&there).all(|(row, other)| mark(row) == (other.1, other.2));
         let why = "there are other trials under that name there";
-        let state = if same { PushState::Known } else { PushState::Refused(why.to_owned()) };
-        return Ok(PushLine { state, ..line });
+        return Ok(if same { PushState::Known } else { PushState::Refused(why.to_owned()) });
     }
     let missing: HashSet<TrialId> = rows.iter().map(|row| row.id).filter(|id| !known.contains_key(id)).collect();
-    line.new = push_missing(local, common, id, &missing)?;
-    let ended = common.end(&stored)?;
-    if line.new > 0 || ended || (there.is_empty() && rows.is_empty() && stored.state == State::Running) {
-        line.state = PushState::Pushed;
-    }
-    Ok(line)
+    push_missing(local, common, line, &missing)?;
+    let ended = common.end(&stored).map_err(PushError::Common)?;
+    let is_new = line.new > 0 || ended || (there.is_empty() && rows.is_empty() && stored.state == State::Running);
+    Ok(if is_new { PushState::Pushed } else { PushState::Known })
 }
 
-/// Writes these trials of an experiment, and gives how many weren't there.
+/// Writes these trials of an experiment, and counts those that weren't there.
 fn push_missing(
     local: &dyn Journal,
     common: &mut dyn PushStore,
-    id: &str,
+    line: &mut PushLine,
     missing: &HashSet<TrialId>,
-) -> Result<u64, JournalError> {
-    let Some(first) = missing.iter().min() else { return Ok(0) };
-    let (mut waiting, mut samples, mut new): (Vec<TrialRecord>, usize, u64) = (Vec::new(), 0, 0);
-    local.for_each_trial_from(id, *first, WithSamples::Yes, &mut |trial| {
+) -> Result<(), PushError> {
+    let Some(first) = missing.iter().min() else { return Ok(()) };
+    let (mut waiting, mut samples, mut is_theirs): (Vec<TrialRecord>, usize, bool) = (Vec::new(), 0, false);
+    let PushLine { id, new, .. } = line;
+    let read = local.for_each_trial_from(id, *first, WithSamples::Yes, &mut |trial| {
         if !missing.contains(&trial.id) {
             return Ok(());
         }
         samples += trial.outcome.sender.len() + trial.outcome.receiver.len();
         waiting.push(trial);
         if waiting.len() >= MOST_TRIALS || samples >= MOST_SAMPLES {
-            new += common.write(id, &waiting)?;
+            *new += common.write(id, &waiting).inspect_err(|_| is_theirs = true)?;
             waiting.clear();
             samples = 0;
         }
         Ok(())
-    })?;
+    });
+    read.map_err(|error| if is_theirs { PushError::Common(error) } else { PushError::Local(error) })?;
     if !waiting.is_empty() {
-        new += common.write(id, &waiting)?;
+        *new += common.write(id, &waiting).map_err(PushError::Common)?;
     }
-    Ok(new)
+    Ok(())
 }
 
 /// What isn't there yet of a local journal's experiments; nothing is written.
@@ -183,8 +204,7 @@ pub fn status(local: &dyn Journal, common: &PgJournal) -> Result<PushReport, Jou
     let mut list = local.list(&Filter::default())?;
     list.reverse();
     let ids: Vec<String> = list.iter().map(|one| one.id.clone()).collect();
-    let there: HashMap<String, (State, u64)> =
-        common.known(&ids)?.into_iter().map(|(id, state, trials)| (id, (state, trials))).collect();
+    let there = common.known(&ids)?;
     let mut report = PushReport::default();
     for one in list {
         let trials = if one.state == State::Running {
@@ -192,13 +212,16 @@ pub fn status(local: &dyn Journal, common: &PgJournal) -> Result<PushReport, Jou
         } else {
             one.trials
         };
-        let (new, known) = match there.get(&one.id) {
-            Some((state, count)) => {
-                (trials.saturating_sub(*count), *state != State::Running || one.state == State::Running)
-            }
-            None => (trials, false),
+        let there = there.get(&one.id);
+        let new = trials.saturating_sub(there.map_or(0, |known| known.trials));
+        let is_known = there.is_some_and(|known| known.state != State::Running || one.state == State::Running);
+        let state = match there.map(|known| local.load(&one.id).map(|stored| known.head == head_of(&stored))) {
+            Some(Ok(false)) => PushState::Refused(ANOTHER.to_owned()),
+            Some(Err(error @ JournalError::Damaged { .. })) => PushState::Refused(error.to_string()),
+            Some(Err(error)) => return Err(error),
+            _ if new == 0 && is_known => PushState::Known,
+            _ => PushState::Pushed,
         };
-        let state = if new == 0 && known { PushState::Known } else { PushState::Pushed };
         report.experiments.push(PushLine { id: one.id, trials, new, state });
     }
     Ok(report)

@@ -146,6 +146,8 @@ fn what_is_pushed_is_the_same_there_and_pushing_again_adds_nothing() {
         matches!(&refused.experiments[0].state, PushState::Refused(why) if why.contains("another one")),
         "{refused:?}"
     );
+    let told = status(&other, &common).unwrap();
+    assert_eq!(told.experiments[0].state, refused.experiments[0].state, "who asks is told the same");
     let mut copied = local_in("copied");
     finished(&mut copied, "z", 1, 3, None);
     import_journal(&mut copied, &local).unwrap();
@@ -166,6 +168,17 @@ fn what_is_pushed_is_the_same_there_and_pushing_again_adds_nothing() {
         "{refused:?}"
     );
     assert_eq!(server.sql("common", "SELECT count(*) FROM trials").unwrap(), "506");
+
+    // One damaged row keeps nothing back but its own experiment.
+    let mut damaged = local_in("damaged");
+    finished(&mut damaged, "p", 1, 3, None);
+    finished(&mut damaged, "q", 2, 3, None);
+    let raw = rusqlite::Connection::open(folder.path().join("damaged")).unwrap();
+    raw.execute("UPDATE details SET notes = '[' WHERE trial = 2", []).unwrap();
+    let report = push(&damaged, &mut common, None, &site).unwrap();
+    let [p, q] = report.experiments.as_slice() else { panic!("{report:?}") };
+    assert!(matches!(&p.state, PushState::Refused(why) if why.contains("damaged") && why.contains("trial 2")), "{p:?}");
+    assert_eq!((q.new, &q.state), (3, &PushState::Pushed));
 }
 
 #[test]

@@ -1,5 +1,5 @@
 use super::trials::{Batch, ended};
-use super::write::{End, Head, Mark};
+use super::write::{ANOTHER, End, Head, Mark};
 use super::{PushStore, Trouble, Typed};
 use crate::address::{StoreAddress, said};
 use crate::rollout::{RolloutOrder, RolloutPhase, RolloutTask};
@@ -265,8 +265,7 @@ impl PushStore for AgentStore {
                    $13, $14, $15, $16, $17)";
         let rows = match self.client.query_typed(sql, &parameters) {
             Err(error) if error.code() == Some(&SqlState::UNIQUE_VIOLATION) && !said(&error).is_empty() => {
-                let why = "there is another one of that name there";
-                return Err(JournalError::BadId { id: stored.id.clone(), why });
+                return Err(JournalError::BadId { id: stored.id.clone(), why: ANOTHER });
             }
             rows => rows.map_err(|error| self.failed(error))?,
         };

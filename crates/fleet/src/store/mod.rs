@@ -23,7 +23,7 @@ mod write;
 
 pub use agent::{AgentState, AgentStore, FleetJob, JobEnd};
 pub use trials::PushedTrials;
-pub(crate) use write::Mark;
+pub(crate) use write::{ANOTHER, Mark, head_of};
 
 use crate::address::{StoreAddress, said};
 use postgres::error::SqlState;

@@ -4,6 +4,7 @@ use super::{PgJournal, Trouble};
 use postgres::Transaction;
 use postgres::types::Type;
 use serde_json::Value;
+use std::collections::HashMap;
 use wt_journal::columns::{name_fault, phase_name, signed, to_json, unsigned};
 use wt_journal::{
     ExperimentConfig, JournalError, NewExperiment, Orphans, Owner, Prune, Pruned, State, StoredExperiment, TrialId,
@@ -13,6 +14,22 @@ use wt_trial::{Sample, Status, TrialOutcome, TrialRecord, TrialSpec};
 
 /// A trial as the rules on what is the same see it: its number, when it began, what arrived.
 pub(crate) type Mark = (TrialId, i64, u64);
+/// An experiment as they see it: when it began, on what, its seed.
+pub(crate) type HeadMark = (i64, String, u64);
+
+/// Why one isn't the other.
+pub(crate) const ANOTHER: &str = "there is another one of that name there";
+
+pub(crate) fn head_of(stored: &StoredExperiment) -> HeadMark {
+    (stored.started_unix_us, stored.target.clone(), stored.seed)
+}
+
+/// An experiment that is there.
+pub(crate) struct KnownExperiment {
+    pub(crate) state: State,
+    pub(crate) trials: u64,
+    pub(crate) head: HeadMark,
+}
 
 impl PgJournal {
     pub(super) fn write_experiment(&mut self, new: &NewExperiment) -> Result<(), JournalError> {
@@ -196,12 +213,9 @@ impl PgJournal {
                 "SELECT key, started_us, target, seed FROM experiments WHERE id = $1 FOR UPDATE",
                 &[(&stored.id, Type::TEXT)],
             )?;
-            let same = found.try_get::<_, i64>(1)? == stored.started_unix_us
-                && found.try_get::<_, &str>(2)? == stored.target
-                && found.try_get::<_, i64>(3)? == stored.seed as i64;
-            if !same {
-                let why = "there is another one of that name there";
-                return Err(JournalError::BadId { id: stored.id.clone(), why }.into());
+            let there = (found.try_get(1)?, found.try_get(2)?, found.try_get::<_, i64>(3)? as u64);
+            if there != head_of(stored) {
+                return Err(JournalError::BadId { id: stored.id.clone(), why: ANOTHER }.into());
             }
             let key: i64 = found.try_get(0)?;
             let rows = t.query_typed(
@@ -246,19 +260,24 @@ impl PgJournal {
         })
     }
 
-    /// Of these experiments those that are there, each with its state and the number of its trials.
+    /// Of these experiments those that are there, by name.
     ///
     /// # Errors
     /// Those of reading.
-    pub(crate) fn known(&self, ids: &[String]) -> Result<Vec<(String, State, u64)>, JournalError> {
+    pub(crate) fn known(&self, ids: &[String]) -> Result<HashMap<String, KnownExperiment>, JournalError> {
         self.read(|| {
             let rows = self.rows_of(
-                "SELECT id, state, (SELECT count(*) FROM trials WHERE experiment = e.key) FROM experiments e \
-                 WHERE id = ANY($1)",
+                "SELECT id, state, (SELECT count(*) FROM trials WHERE experiment = e.key), started_us, target, seed \
+                 FROM experiments e WHERE id = ANY($1)",
                 &[(&ids, Type::TEXT_ARRAY)],
             )?;
             let of = |row: &postgres::Row| {
-                Ok((row.try_get(0)?, wt_journal::columns::state(row.try_get(1)?)?, unsigned(row.try_get(2)?)))
+                let known = KnownExperiment {
+                    state: wt_journal::columns::state(row.try_get(1)?)?,
+                    trials: unsigned(row.try_get(2)?),
+                    head: (row.try_get(3)?, row.try_get(4)?, row.try_get::<_, i64>(5)? as u64),
+                };
+                Ok((row.try_get(0)?, known))
             };
             rows.iter().map(of).collect()
         })

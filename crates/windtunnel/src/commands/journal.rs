@@ -224,7 +224,7 @@ pub(crate) fn run(args: &JournalArgs) -> Outcome {
         JournalCommand::Status { store, json } => {
             let answer = journal::status(&StatusRequest { store: store.clone(), journal: file() })?;
             give(&answer, *json, status)?;
-            Ok(if answer.incomplete == 0 { Exit::Done } else { Exit::No })
+            Ok(if answer.incomplete == 0 && answer.refused == 0 { Exit::Done } else { Exit::No })
         }
         JournalCommand::Prune { experiments, older_than, keep, samples_only, dry_run, json } => {
             let request = PruneRequest {
@@ -379,8 +379,11 @@ fn pushed(answer: &PushAnswer) {
 }
 
 fn status(answer: &PushAnswer) {
-    if answer.incomplete == 0 {
-        say!("All {} are in {}.", counted(answer.complete, "experiment"), answer.store);
+    if answer.incomplete == 0 && answer.refused == 0 {
+        match answer.complete {
+            1 => say!("The 1 experiment is in {}.", answer.store),
+            all => say!("All {all} experiments are in {}.", answer.store),
+        }
         return;
     }
     say!(
@@ -391,9 +394,14 @@ fn status(answer: &PushAnswer) {
         answer.complete
     );
     for one in &answer.experiments {
-        say!("  {}  {} of {}", one.id, one.new, counted(one.trials as usize, "trial"));
+        match &one.refused {
+            Some(why) => say!("  {} can't go there: {why}", one.id),
+            None => say!("  {}  {} of {}", one.id, one.new, counted(one.trials as usize, "trial")),
+        }
     }
-    say!("windtunnel journal push {} pushes them.", wt_units::shell_word(&answer.store));
+    if answer.incomplete > 0 {
+        say!("windtunnel journal push {} pushes them.", wt_units::shell_word(&answer.store));
+    }
 }
 
 fn pruned(answer: &PruneAnswer) {
