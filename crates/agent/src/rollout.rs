@@ -142,7 +142,8 @@ pub fn undo(request: &FleetUndoRequest, events: Sink<'_>, cancel: &Cancel) -> Re
     let found =
         named(&mut admin, &request.name).map_err(|error| problem(&error))?.ok_or_else(|| unknown(&request.name))?;
     if found.state != "undoing" {
-        admin.set_rollout(found.number, "undoing", "asked for").map_err(|error| problem(&error))?;
+        let any = ["running", "done", "undone"];
+        admin.set_rollout(found.number, &any, "undoing", "asked for").map_err(|error| problem(&error))?;
     }
     drive(&request.server, &request.name, admin, events, cancel)
 }
@@ -282,16 +283,18 @@ fn step(
         WaveStep::Order(order, agents) => admin.order(number, order, &agents).map(|()| Stepped::Again),
         WaveStep::Stop(why) => {
             events(AgentEvent::Agent { text: format!("stopped, to be taken back everywhere: {why}") });
-            admin.set_rollout(number, "undoing", &why).map(|()| Stepped::Again)
+            admin.set_rollout(number, &["running"], "undoing", &why).map(|_| Stepped::Again)
         }
-        WaveStep::Done => {
-            admin.set_rollout(number, "done", &rollout.reason).map(|()| ended("done", &rollout.reason, vec![]))
-        }
+        // Somebody may have ordered to undo it in this moment.
+        WaveStep::Done => Ok(match admin.set_rollout(number, &["running", "done"], "done", &rollout.reason)? {
+            true => ended("done", &rollout.reason, vec![]),
+            false => Stepped::Again,
+        }),
         WaveStep::Undone { silent } => {
             // Where somebody may still have it, it isn't over.
             let state = if silent.is_empty() { "undone" } else { "undoing" };
-            admin.set_rollout(number, state, &rollout.reason)?;
-            Ok(ended("undone", &rollout.reason, silent))
+            let was_it = admin.set_rollout(number, &["undoing", "undone"], state, &rollout.reason)?;
+            Ok(if was_it { ended("undone", &rollout.reason, silent) } else { Stepped::Again })
         }
     }
 }

@@ -98,14 +98,18 @@ impl FleetAdmin {
         self.client.execute_typed(sql, &parameters).map(drop).map_err(|error| failed(&self.place, &error))
     }
 
-    /// Says how far a change is as a whole: `running`, `done`, `undoing` or `undone`.
+    /// Says how far a change is as a whole: `running`, `done`, `undoing` or `undone`. Whether it was in one of the states `from`: if it
+    /// wasn't, somebody else wants something else of it, and it stays as it is.
     ///
     /// # Errors
     /// [`FleetError`].
-    pub fn set_rollout(&mut self, rollout: i64, state: &str, reason: &str) -> Result<(), FleetError> {
-        let sql = "UPDATE fleet_rollouts SET state = $2, reason = $3 WHERE rollout = $1";
-        let parameters: [(&(dyn postgres::types::ToSql + Sync), Type); 3] =
-            [(&rollout, Type::INT8), (&state, Type::TEXT), (&reason, Type::TEXT)];
-        self.client.execute_typed(sql, &parameters).map(drop).map_err(|error| failed(&self.place, &error))
+    pub fn set_rollout(&mut self, rollout: i64, from: &[&str], state: &str, reason: &str) -> Result<bool, FleetError> {
+        let sql = "UPDATE fleet_rollouts SET state = $2, reason = $3 WHERE rollout = $1 AND state = ANY($4)";
+        let parameters: [(&(dyn postgres::types::ToSql + Sync), Type); 4] =
+            [(&rollout, Type::INT8), (&state, Type::TEXT), (&reason, Type::TEXT), (&from, Type::TEXT_ARRAY)];
+        self.client
+            .execute_typed(sql, &parameters)
+            .map(|changed| changed > 0)
+            .map_err(|error| failed(&self.place, &error))
     }
 }
