@@ -62,6 +62,14 @@ impl Default for FleetApplyRequest {
     }
 }
 
+impl FleetApplyRequest {
+    /// Whether it says nothing of a change but what it is called.
+    fn names_only(&self) -> bool {
+        let bare = Self { server: self.server.clone(), name: self.name.clone(), ..Self::default() };
+        *self == bare
+    }
+}
+
 /// Which change.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -126,9 +134,9 @@ pub fn apply(request: &FleetApplyRequest, events: Sink<'_>, cancel: &Cancel) -> 
     let begun = admin.rollouts(Some(&request.name)).map_err(|error| problem(&error))?;
     if begun.is_empty() {
         begin(request, &mut admin)?;
-    } else if !request.change.settings.is_empty() || request.change.verdict.is_some() {
+    } else if !request.names_only() {
         return Err(Problem::usage(format!("there is a change called {} already", request.name))
-            .hint("choose another name; without settings and --verdict it goes on with that one"));
+            .hint("choose another name; with nothing but its name and the server it goes on as it was begun"));
     }
     drive(&request.server, &request.name, admin, events, cancel)
 }
@@ -312,6 +320,27 @@ mod tests {
         assert_eq!(waves(1, 2), [1, 2, 2, 3, 3, 4, 4]);
         assert_eq!(waves(2, 10), [1, 1, 2, 2, 2, 2, 2]);
         assert_eq!(waves(0, 0), [1, 2, 3, 4, 5, 6, 7], "one at least");
+    }
+
+    #[test]
+    fn a_change_that_was_begun_goes_on_as_it_was_or_not_at_all() {
+        let named =
+            || FleetApplyRequest { server: "s".to_owned(), name: "n".to_owned(), ..FleetApplyRequest::default() };
+        assert!(named().names_only());
+        let minute = Duration::from_secs(60);
+        for more in [
+            FleetApplyRequest { on: vec!["a".to_owned()], ..named() },
+            FleetApplyRequest { canaries: 2, ..named() },
+            FleetApplyRequest { watch: minute, ..named() },
+            FleetApplyRequest { within: Some(minute), ..named() },
+            FleetApplyRequest { reach: vec!["h:1".to_owned()], ..named() },
+            FleetApplyRequest {
+                change: ChangeRequest { to: Some("host".to_owned()), ..ChangeRequest::default() },
+                ..named()
+            },
+        ] {
+            assert!(!more.names_only(), "{more:?}");
+        }
     }
 
     #[test]
