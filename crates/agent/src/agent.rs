@@ -13,7 +13,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 use wt_experiment::fleet::order_seed_of;
 use wt_fleet::{
-    AgentState, AgentStore, FleetJob, JobEnd, PushError, PushState, RolloutPhase, StoreAddress, push_as_agent,
+    AgentState, AgentStore, FleetIdentity, FleetJob, JobEnd, PushError, PushState, RolloutPhase, StoreAddress,
+    push_as_agent,
 };
 use wt_journal::{ExperimentSummary, Filter, Journal as _, JournalError, SqliteJournal, State};
 use wt_problem::Problem;
@@ -198,6 +199,7 @@ impl Agent<'_> {
         let there = self.store()?.hello(env!("CARGO_PKG_VERSION"), state).map_err(away)?;
         (self.rtt, self.begins) = (Duration::from_nanos(monotonic_ns() - begun), false);
         self.figures.write().reached(there, state.unix_us, self.rtt, outbox);
+        self.changes.fleet = self.store()?.identity().map_err(away)?;
         self.is_watched = self.change()?;
         if self.is_watched {
             return Ok(AgentTurn::Watched);
@@ -289,26 +291,29 @@ impl Agent<'_> {
             PolicyAnswer::Later(why, after) => return Ok(JobEnd::Later { why, after }),
             PolicyAnswer::Allowed => {}
         }
-        let comment = comment_of(job);
-        let before = self.newest(&comment)?;
-        if let Some(done) = before.as_ref().filter(|one| one.state == State::Finished) {
+        let comment = comment_of(job, self.changes.fleet.as_ref());
+        let mut begun = self.of_job(job)?;
+        // Another spec or another policy may have begun it: then it would measure on what isn't asked for, or may not be.
+        begun.retain(|one| self.journal.load(&one.id).is_ok_and(|old| spec.has(&old, self.policy.knobs.as_deref())));
+        let before = begun.first();
+        if let Some(done) = before.filter(|one| one.state == State::Finished) {
             // It was measured, and the server didn't hear of it.
             return Ok(JobEnd::Done { experiment: done.id.clone() });
         }
         let mut spec = spec;
-        if let Some(before) = &before {
+        if let Some(before) = before {
             // What was begun has used up a part of what it may cost.
-            match self.left(&spec, &comment)? {
+            match self.left(&spec, &begun)? {
                 Some(budget) => spec.budget = budget,
                 None => return Ok(JobEnd::Done { experiment: before.id.clone() }),
             }
         }
-        let request = match self.request(job, &spec, comment.clone(), before.as_ref()) {
+        let request = match self.request(job, &spec, comment, before) {
             Ok(request) => request,
             Err(problem) => return Ok(JobEnd::Failed { why: problem.what, experiment: None }),
         };
         self.say(format!("measuring {} of {}", job.target, job.mesh));
-        self.measure(job, &request, &comment)
+        self.measure(job, &request)
     }
 
     /// The experiment that a job asks for, with what is this host's own.
@@ -349,8 +354,8 @@ impl Agent<'_> {
     }
 
     /// Runs an experiment to its end, or until the job is taken from us.
-    fn measure(&mut self, job: &FleetJob, request: &TuneRequest, comment: &str) -> Result<JobEnd, Trouble> {
-        let before = self.trials(comment)?;
+    fn measure(&mut self, job: &FleetJob, request: &TuneRequest) -> Result<JobEnd, Trouble> {
+        let before = self.trials(job)?;
         let mut measuring = Measuring::start(request)?;
         self.figures.write().is_measuring = true;
         let begun = monotonic_ns();
@@ -391,8 +396,7 @@ impl Agent<'_> {
         self.figures.write().is_measuring = false;
         // Whatever ended it, nothing is left as running.
         self.journal = wt_setup::journal::open(Some(self.journal.path()))?;
-        let found = self.newest(comment)?;
-        let experiment = found.map(|one| one.id);
+        let experiment = self.of_job(job)?.into_iter().next().map(|one| one.id);
         Ok(match (code, experiment) {
             _ if after_hours => {
                 JobEnd::Later { why: "outside of this host's hours".to_owned(), after: Duration::from_secs(60) }
@@ -407,34 +411,36 @@ impl Agent<'_> {
             // As whoever is stopped beyond the end of a turn.
             (..0, _) => {
                 let why = format!("its process was killed (signal {}); it goes on", -code);
-                let has_begun = self.trials(comment)? > before;
+                let has_begun = self.trials(job)? > before;
                 JobEnd::Later { why, after: if has_begun { Duration::ZERO } else { LEASE / 2 } }
             }
             (_, experiment) => JobEnd::Failed { why, experiment },
         })
     }
 
-    /// The newest experiment of a job.
-    fn newest(&self, comment: &str) -> Result<Option<ExperimentSummary>, Trouble> {
-        let all = self.journal.list(&Filter::default()).map_err(|error| ours(&error))?;
-        Ok(all.into_iter().find(|one| one.comment == comment))
+    /// The experiments of a job, the newest first.
+    fn of_job(&self, job: &FleetJob) -> Result<Vec<ExperimentSummary>, Trouble> {
+        let comment = comment_of(job, self.changes.fleet.as_ref());
+        // Without a key, as the journal has it.
+        let target = job.target.parse().map_or_else(|_| job.target.clone(), |url: Url| url.to_string());
+        let filter = Filter { target: Some(target), ..Filter::default() };
+        let mut all = self.journal.list(&filter).map_err(|error| ours(&error))?;
+        all.retain(|one| one.comment == comment);
+        Ok(all)
     }
 
     /// How many trials of a job were begun.
-    fn trials(&self, comment: &str) -> Result<u64, Trouble> {
-        let all = self.journal.list(&Filter::default()).map_err(|error| ours(&error))?;
-        Ok(all.iter().filter(|one| one.comment == comment).map(|one| one.trials).sum())
+    fn trials(&self, job: &FleetJob) -> Result<u64, Trouble> {
+        Ok(self.of_job(job)?.iter().map(|one| one.trials).sum())
     }
 
     /// What a job that was begun may still cost; `None` where that is too little to go on.
-    fn left(&self, spec: &JobSpec, comment: &str) -> Result<Option<Option<Budget>>, Trouble> {
+    fn left(&self, spec: &JobSpec, begun: &[ExperimentSummary]) -> Result<Option<Option<Budget>>, Trouble> {
         let (mut trials, mut bytes) = (0_usize, 0_u64);
-        for one in self.journal.list(&Filter::default()).map_err(|error| ours(&error))? {
-            if one.comment == comment {
-                let rows = self.journal.rows(&one.id).map_err(|error| ours(&error))?;
-                trials += rows.iter().filter(|row| row.round > 0).count();
-                bytes += rows.iter().map(|row| row.bytes).sum::<u64>();
-            }
+        for one in begun {
+            let rows = self.journal.rows(&one.id).map_err(|error| ours(&error))?;
+            trials += rows.iter().filter(|row| row.round > 0).count();
+            bytes += rows.iter().map(|row| row.bytes).sum::<u64>();
         }
         Ok(match spec.budget {
             Some(Budget::Trials(all)) => {
@@ -466,9 +472,10 @@ impl Agent<'_> {
     }
 }
 
-/// What an experiment of a job is called in the journal, for good.
-fn comment_of(job: &FleetJob) -> String {
-    format!("fleet {}, job {}, run {}", job.mesh, job.job, job.run)
+/// What an experiment of a job is called in the journal, for good. A database that is made anew has the same numbers again.
+fn comment_of(job: &FleetJob, fleet: Option<&FleetIdentity>) -> String {
+    let of = fleet.map(|fleet| format!(" ({})", fleet.id)).unwrap_or_default();
+    format!("fleet {}, job {}, run {}{of}", job.mesh, job.job, job.run)
 }
 
 fn ours(error: &JournalError) -> Trouble {

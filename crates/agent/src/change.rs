@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::net::{TcpStream, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use wt_fleet::{RolloutOrder as Order, RolloutPhase as Phase, RolloutTask};
+use wt_fleet::{FleetIdentity, RolloutOrder as Order, RolloutPhase as Phase, RolloutTask};
 use wt_problem::Problem;
 use wt_setup::HostAccess;
 use wt_setup::settings::{ApplyRequest, ChangeRequest, Confirmation, reaches_beyond};
@@ -38,8 +38,10 @@ enum ChangeStep {
 #[derive(Debug)]
 pub(crate) struct HostChanges {
     file: PathBuf,
-    /// The fleet's server, whose numbers they have.
+    /// The address of the fleet's server.
     server: String,
+    /// The fleet whose numbers they have; nothing where its server is too old to say.
+    pub(crate) fleet: Option<FleetIdentity>,
 }
 
 /// What is said of a change, and why.
@@ -54,7 +56,7 @@ impl HostChanges {
     pub(crate) fn beside(journal: &Path, server: String) -> Self {
         let mut file = journal.as_os_str().to_owned();
         file.push(".changes");
-        Self { file: file.into(), server }
+        Self { file: file.into(), server, fleet: None }
     }
 
     /// Does what is ordered, or looks after what is under way; what is to be said of it, if there is something.
@@ -62,7 +64,7 @@ impl HostChanges {
     /// # Errors
     /// A [`Problem`] where this host can't write down what it does.
     pub(crate) fn carry_out(&self, task: &RolloutTask, policy: &Policy) -> Result<PhaseReport, Problem> {
-        let done = self.read()?.remove(&self.key(task.number));
+        let done = self.done(task.number)?;
         match (task.ordered, task.phase, done) {
             (Order::Undo, ..) => self.undo(task),
             (Order::Apply, Phase::Applying, None) => self.apply(task, policy),
@@ -185,7 +187,7 @@ impl HostChanges {
 
     fn undo(&self, task: &RolloutTask) -> Result<PhaseReport, Problem> {
         let key = self.key(task.number);
-        let change = match self.read()?.remove(&key) {
+        let change = match self.done(task.number)? {
             Some(ChangeStep::Applied { change } | ChangeStep::Confirmed { change: Some(change) }) => change,
             // Its guard is at it; whose change it is that waits isn't known.
             Some(ChangeStep::Began) if host()?.pending().pending.is_some() => return Ok(None),
@@ -208,7 +210,19 @@ impl HostChanges {
         said(Phase::Undone, "")
     }
 
+    /// What was done of a change; also where it was written down before fleets had an id.
+    fn done(&self, number: i64) -> Result<Option<ChangeStep>, Problem> {
+        let mut all = self.read()?;
+        let own = all.remove(&self.key(number));
+        let may_be_older = self.fleet.as_ref().is_some_and(|fleet| number <= fleet.changes);
+        Ok(own.or_else(|| all.remove(&self.older_key(number)).filter(|_| may_be_older)))
+    }
+
     fn key(&self, number: i64) -> String {
+        self.fleet.as_ref().map_or_else(|| self.older_key(number), |fleet| format!("{}#{number}", fleet.id))
+    }
+
+    fn older_key(&self, number: i64) -> String {
         format!("{}#{number}", self.server)
     }
 
@@ -306,9 +320,19 @@ mod tests {
         );
         let late = changes().carry_out(&task(Order::Apply, Phase::Applying), &policy).unwrap().unwrap();
         assert_eq!(late, (Phase::Undone, "it was called off".to_owned()));
-        // Numbers are a server's own.
-        let other = HostChanges::beside(&folder.path().join("j"), "postgresql://t/d".to_owned());
-        assert_eq!(other.read().unwrap().remove(&other.key(7)), None);
+        // Numbers are a server's own, and where it says so a fleet's: one that was made anew has none of the changes from before.
+        let of = |server: &str, fleet: Option<(&str, i64)>| {
+            let fleet = fleet.map(|(id, changes)| FleetIdentity { id: id.to_owned(), changes });
+            HostChanges { fleet, ..HostChanges::beside(&folder.path().join("j"), server.to_owned()) }
+        };
+        assert_eq!(of("postgresql://t/d", None).done(7).unwrap(), None);
+        assert_eq!(of("postgresql://s/d", Some(("anew", 0))).done(7).unwrap(), None);
+        // One that got an id afterwards still has them; what it does from then on is its own, whatever the address is.
+        let now = of("postgresql://s/d", Some(("f", 7)));
+        assert!(matches!(now.done(7).unwrap(), Some(ChangeStep::Over { .. })));
+        now.note(now.key(8), ChangeStep::Began).unwrap();
+        assert_eq!(of("postgresql://s/d?port=1", Some(("f", 7))).done(8).unwrap(), Some(ChangeStep::Began));
+        assert_eq!(of("postgresql://s/d", Some(("g", 9))).done(8).unwrap(), None);
         // Nobody says that it is taken back who doesn't know what it is.
         for phase in [Phase::Applied, Phase::Confirmed] {
             let lost = HostChanges::beside(&folder.path().join("k"), "postgresql://s/d".to_owned());

@@ -1,6 +1,7 @@
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::time::Duration;
+use wt_journal::StoredExperiment;
 use wt_setup::{Baseline, Budget, Levels, NamedArm, WorkloadRequest, duration_or_none};
 use wt_tune::{TrialDirection, TuneRequest};
 use wt_units::{Assignment, Knob};
@@ -72,6 +73,17 @@ impl JobSpec {
         varies.then_some(named)
     }
 
+    /// Whether an experiment varies and holds nothing but what this names and a host allows.
+    pub(crate) fn has(&self, old: &StoredExperiment, allowed: Option<&[Knob]>) -> bool {
+        let Ok(held) = old.config.tune().held() else { return false };
+        let named = self.named_knobs();
+        let may_be = |knob: &Knob| {
+            named.as_ref().is_none_or(|named| named.contains(knob))
+                && allowed.is_none_or(|allowed| allowed.contains(knob))
+        };
+        old.arms.iter().flat_map(|arm| arm.settings.iter()).chain(held.iter()).all(|(knob, _)| may_be(&knob))
+    }
+
     /// The experiment that it asks for, without what is the agent's own.
     pub(crate) fn experiment(&self) -> TuneRequest {
         let mut request = TuneRequest {
@@ -95,6 +107,25 @@ impl JobSpec {
 mod tests {
     use super::*;
     use crate::mesh::Mesh;
+
+    #[test]
+    fn only_an_experiment_on_what_the_job_names_and_the_host_allows_is_one_of_it() {
+        let begun = |settings: &[&str], held: &str| {
+            let arm = |text: &&str| serde_json::json!({"label": text, "settings": serde_json::from_str::<serde_json::Value>(text).unwrap()});
+            let arms: Vec<_> = settings.iter().map(arm).collect();
+            let mut new = wt_journal::NewExperiment::new("e", "wt://s.example", "live");
+            new.arms = serde_json::from_value(arms.into()).unwrap();
+            new.config = serde_json::json!({"hold": serde_json::from_str::<serde_json::Value>(held).unwrap()}).into();
+            new.begun()
+        };
+        let spec: JobSpec = serde_json::from_str(r#"{"levels": ["rwin=16KiB"], "hold": ["cc=cubic"]}"#).unwrap();
+        let old = begun(&["{}", r#"{"rwin":16384}"#], r#"{"cc":"cubic"}"#);
+        assert!(spec.has(&old, None) && spec.has(&old, Some(&[Knob::Rwin, Knob::Cc])));
+        assert!(!spec.has(&old, Some(&[Knob::Rwin])), "the host allows it no more");
+        assert!(!spec.has(&begun(&["{}", r#"{"mss":1400}"#], "{}"), None), "another spec began it");
+        assert!(!spec.has(&begun(&["{}"], r#"{"mss":1400}"#), None));
+        assert!(JobSpec::default().has(&begun(&[r#"{"mss":1400}"#], "{}"), None), "it names none of its own");
+    }
 
     #[test]
     fn a_job_that_names_a_file_is_refused_before_the_file_is_touched() {

@@ -16,7 +16,8 @@ const LOCK: i64 = 0x5774_6e6c;
 
 /// What an agent may call.
 const FUNCTIONS: &str = "ask_turn, keep_turn, end_turn, fleet_hello, fleet_next, fleet_keep, fleet_end, fleet_push_begin, \
-                         fleet_push_trials, fleet_push_end, fleet_rollout_due, fleet_rollout_tasks, fleet_rollout_said";
+                         fleet_push_trials, fleet_push_end, fleet_rollout_due, fleet_rollout_tasks, fleet_rollout_said, \
+                         fleet_id";
 
 /// The owner's connection to a fleet's server.
 pub struct FleetAdmin {
@@ -241,7 +242,7 @@ impl FleetAdmin {
     }
 
     /// Makes a mesh what is said now: new jobs are due at a random time within their spread, those that are gone are stopped, those
-    /// that ended begin anew. How many jobs it has.
+    /// that ended or are to measure otherwise begin anew, and whoever is at one of these is told to end. How many jobs it has.
     ///
     /// # Errors
     /// [`FleetError::NoSuchAgent`] leaves all as it is.
@@ -262,8 +263,10 @@ impl FleetAdmin {
                      VALUES ($1, $2, $3, $4, $5, $6, $7, 'waiting', now() + random() * $7 * interval '1 millisecond') \
                      ON CONFLICT (mesh, agent, target) DO UPDATE SET spec = excluded.spec, links = excluded.links, \
                      every_ms = excluded.every_ms, spread_ms = excluded.spread_ms, changed = now(), \
-                     run = j.run + CASE WHEN j.state IN ('waiting', 'running', 'refused') THEN 0 ELSE 1 END, \
-                     state = CASE WHEN j.state = 'running' THEN 'running' ELSE 'waiting' END, \
+                     run = j.run + CASE WHEN j.state IN ('waiting', 'running', 'refused') AND j.spec = excluded.spec THEN 0 \
+                     ELSE 1 END, \
+                     token = CASE WHEN j.state = 'running' AND j.spec = excluded.spec THEN j.token END, \
+                     state = CASE WHEN j.state = 'running' AND j.spec = excluded.spec THEN 'running' ELSE 'waiting' END, \
                      next = CASE WHEN j.state IN ('running', 'waiting') THEN j.next ELSE excluded.next END, \
                      reason = CASE WHEN j.state IN ('running', 'waiting') THEN j.reason ELSE '' END RETURNING job",
                     &[

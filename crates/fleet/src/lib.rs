@@ -28,5 +28,5 @@ pub use admin::{AGENT_ROLE, AgentLine, FleetAdmin, FleetError, FleetState, JobLi
 pub use held::{HeldTurn, TurnTaker, TurnWaits};
 pub use push::{PushError, PushLine, PushReport, PushState, push, push_as_agent, status};
 pub use rollout::{Rollout, RolloutHost, RolloutOrder, RolloutPhase, RolloutTask};
-pub use store::{AgentState, AgentStore, FleetJob, JobEnd, PgJournal, PushedTrials};
+pub use store::{AgentState, AgentStore, FleetIdentity, FleetJob, JobEnd, PgJournal, PushedTrials};
 pub use turns::{Turn, TurnAnswer, TurnError, TurnTicket, TurnWish, Turns};

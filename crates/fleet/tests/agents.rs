@@ -79,6 +79,19 @@ fn what_an_agent_pushes_is_the_same_there_and_nobody_elses_can_be_touched() {
         "{refused:?}"
     );
     assert_eq!(server.sql("fleet", "SELECT count(*) FROM trials").unwrap(), "280");
+    // Nor are there numbers that no trial has.
+    for (round, arm) in [(-1, 0), (1, -1), (1, 2)] {
+        let one = |of: &str| format!("ARRAY[{of}]");
+        let bad = format!(
+            "SELECT fleet_push_trials('one', ARRAY[9000], ARRAY['round'], {}, ARRAY[0], {}, ARRAY['completed'], ARRAY[0], ARRAY[0], \
+             ARRAY[0], ARRAY['{{}}'], ARRAY['{{}}'], ARRAY[0], ARRAY[0], ARRAY['{{}}'], ARRAY['{{}}'], ARRAY['{{}}'], ARRAY[0], \
+             ARRAY[0], ARRAY[0], ARRAY['[]'], ARRAY[NULL::float8], ARRAY[NULL::text], ARRAY[NULL::bytea], ARRAY[NULL::bytea])",
+            one(&round.to_string()),
+            one(&arm.to_string())
+        );
+        let error = server.sql_as("a", "fleet", &bad).unwrap_err();
+        assert!(error.contains("no trial has such"), "{round} {arm}: {error}");
+    }
     // No table is theirs, to read or to write, nor what only owners do.
     let tables = "SELECT tablename FROM pg_tables WHERE schemaname = 'public'";
     let tables = server.sql("fleet", tables).unwrap();
@@ -162,6 +175,43 @@ fn a_job_is_one_agents_until_it_ends_is_stopped_or_goes_to_another_process() {
     a.hello("1", AgentState { unix_us: wrong, ..AgentState::default() }).unwrap();
     let skew = admin.state().unwrap().agents.iter().find(|agent| agent.agent == "a").and_then(|agent| agent.skew_s);
     assert!((3590.0..3600.5).contains(&skew.unwrap()), "{skew:?}");
+}
+
+#[test]
+fn a_mesh_that_measures_otherwise_is_a_new_run_and_a_fleet_that_is_made_anew_another_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = require!("postgres", PostgresServer::start(folder.path()));
+    let mut admin = fleet(&server);
+    let mut a = AgentStore::connect(&of(&server, "a")).unwrap();
+    admin.run("m", &[job("a", "wt://s", None)]).unwrap();
+    let first = a.next(LEASE).unwrap().unwrap();
+    admin.run("m", &[job("a", "wt://s", None)]).unwrap();
+    assert!(a.keep(&first, LEASE).unwrap(), "nothing is new");
+    admin.run("m", &[NewJob { spec: "{\"hours\":null}".to_owned(), ..job("a", "wt://s", None) }]).unwrap();
+    assert!(
+        !a.keep(&first, LEASE).unwrap() && !a.end_job(&first, &JobEnd::Done { experiment: "x".to_owned() }).unwrap()
+    );
+    let second = a.next(LEASE).unwrap().unwrap();
+    assert_eq!((second.job, second.run), (first.job, 2));
+
+    // What is said of a change counts only where nobody wants something else of it by then.
+    admin.begin_rollout("r", "{}", &[("a".to_owned(), 1)]).unwrap();
+    let number = admin.rollouts(Some("r")).unwrap()[0].number;
+    assert!(admin.set_rollout(number, &["running", "done"], "undoing", "asked for").unwrap());
+    assert!(!admin.set_rollout(number, &["running", "done"], "done", "").unwrap());
+    assert_eq!(admin.rollouts(Some("r")).unwrap()[0].state, "undoing");
+
+    let owner = address(&server.address("fleet"));
+    let here = a.identity().unwrap().unwrap();
+    assert_eq!((here.id.len(), here.changes), (16, 0));
+    FleetAdmin::install(&owner).unwrap();
+    assert_eq!(a.identity().unwrap().unwrap(), here, "it is the same for good");
+    // One of an older program has none; brought up to date, agents may know its changes by the server's address.
+    server.sql("fleet", "DROP FUNCTION fleet_id; DROP TABLE fleet_identity").unwrap();
+    assert_eq!(a.identity().unwrap(), None);
+    FleetAdmin::install(&owner).unwrap();
+    let anew = a.identity().unwrap().unwrap();
+    assert!(anew.id != here.id && anew.changes == number, "{anew:?}");
 }
 
 #[test]

@@ -58,4 +58,17 @@ BEGIN
 END
 $$;
 
-REVOKE ALL ON FUNCTION SCHEMA.fleet_rollout_due, SCHEMA.fleet_rollout_tasks, SCHEMA.fleet_rollout_said FROM PUBLIC;
+-- Which fleet this is: numbers of jobs and changes are its own, and a database that is made anew begins them anew.
+CREATE TABLE IF NOT EXISTS SCHEMA.fleet_identity (
+  one     BOOLEAN PRIMARY KEY DEFAULT true CHECK (one),
+  id      TEXT NOT NULL DEFAULT left(replace(gen_random_uuid()::text, '-', ''), 16),
+  changes BIGINT NOT NULL           -- agents may know changes up to that number from before fleets had such a name
+);
+INSERT INTO SCHEMA.fleet_identity (changes) SELECT coalesce(max(rollout), 0) FROM SCHEMA.fleet_rollouts ON CONFLICT DO NOTHING;
+
+CREATE OR REPLACE FUNCTION SCHEMA.fleet_id() RETURNS TABLE (own_id TEXT, own_changes BIGINT)
+LANGUAGE sql SECURITY DEFINER SET search_path = SCHEMA, pg_temp AS $$
+  SELECT id, changes FROM fleet_identity
+$$;
+
+REVOKE ALL ON FUNCTION SCHEMA.fleet_rollout_due, SCHEMA.fleet_rollout_tasks, SCHEMA.fleet_rollout_said, SCHEMA.fleet_id FROM PUBLIC;

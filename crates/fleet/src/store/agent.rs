@@ -72,6 +72,15 @@ pub enum JobEnd {
     },
 }
 
+/// Which fleet an agent is in, so that numbers of jobs and changes mean the same for good.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FleetIdentity {
+    /// Drawn when the fleet was made.
+    pub id: String,
+    /// Changes up to this number may be known to an agent by the server's address, from before fleets had an id.
+    pub changes: i64,
+}
+
 /// How an agent is, for whoever looks at the fleet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AgentState {
@@ -113,6 +122,16 @@ impl AgentStore {
         ];
         let rows = self.rows("SELECT fleet_hello($1, $2, $3, $4, $5)", &parameters)?;
         rows.first().map_or(Ok(0), |row| row.try_get(0)).map_err(|error| self.failed(error))
+    }
+
+    /// Which fleet it is; nothing where an older program made it.
+    ///
+    /// # Errors
+    /// [`JournalError`].
+    pub fn identity(&mut self) -> Result<Option<FleetIdentity>, JournalError> {
+        let rows = self.client.query_typed("SELECT own_id, own_changes FROM fleet_id()", &[]);
+        let of = |row: &Row| Ok::<_, postgres::Error>(FleetIdentity { id: row.try_get(0)?, changes: row.try_get(1)? });
+        self.unless_older(rows)?.first().map(of).transpose().map_err(|error| self.failed(error))
     }
 
     /// The next job, which is this agent's for so long unless it is kept.

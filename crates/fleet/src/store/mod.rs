@@ -21,7 +21,7 @@ mod trials;
 /// Writing.
 mod write;
 
-pub use agent::{AgentState, AgentStore, FleetJob, JobEnd};
+pub use agent::{AgentState, AgentStore, FleetIdentity, FleetJob, JobEnd};
 pub use trials::PushedTrials;
 pub(crate) use write::{ANOTHER, Mark, head_of};
 
