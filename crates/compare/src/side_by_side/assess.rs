@@ -1,6 +1,7 @@
 use super::answer::{CurrentDifference, ExpectedElsewhere, HoursRatio, SharedSetting, SideBySideAnswer};
 use super::disturbed::{self, FleetRun};
 use super::experiment::{ComparedExperiment, TriedSetting};
+use super::left_out::LeftOut;
 use super::request::SideBySideRequest;
 use super::words;
 use std::path::Path;
@@ -22,17 +23,25 @@ pub fn run(request: &SideBySideRequest) -> Result<SideBySideAnswer, Problem> {
     if request.experiments.len() > MOST {
         return Err(Problem::usage(format!("at most {MOST} experiments are compared at once")));
     }
-    Ok(compare(read(&request.experiments, request.journal.as_deref())?, request.anyway))
+    Ok(compare(read(&request.experiments, request.journal.as_deref())?, Vec::new(), request.anyway))
 }
 
 /// Puts all experiments of a fleet side by side, however different their paths are: that is what is asked. In all runs of the mesh it
-/// looks for pairs that disturb one another.
+/// looks for pairs that disturb one another. What one host's rows make unreadable is left out and named.
 ///
 /// # Errors
 /// A [`Problem`] that says what to try.
 pub fn of_fleet(experiments: &[String], runs: &[FleetRun], journal: &Path) -> Result<SideBySideAnswer, Problem> {
-    let mut answer = compare(read(experiments, Some(journal))?, true);
-    let disturbances = disturbed::find(runs, journal)?;
+    let mut left_out = LeftOut::default();
+    let disturbances = disturbed::find(runs, journal, &mut left_out)?;
+    let readable = read_readable(experiments, journal, &mut left_out)?;
+    if readable.len() < 2 {
+        let why = left_out.notes().join("; ");
+        return Err(Problem::usage(format!("{} of the mesh can be reported: a report takes two", readable.len()))
+            .because(why)
+            .hint("windtunnel journal show EXPERIMENT --journal URL says what is wrong with one"));
+    }
+    let mut answer = compare(readable, left_out.notes(), true);
     answer.text = format!("{}\n{}", answer.text, disturbed::text(&disturbances));
     answer.disturbances = Some(disturbances);
     Ok(answer)
@@ -51,8 +60,19 @@ fn read(keys: &[String], journal: Option<&Path>) -> Result<Vec<ComparedExperimen
     Ok(experiments)
 }
 
-fn compare(experiments: Vec<ComparedExperiment>, anyway: bool) -> SideBySideAnswer {
-    let (mut because, mut notes) = (Vec::new(), Vec::new());
+fn read_readable(ids: &[String], journal: &Path, left_out: &mut LeftOut) -> Result<Vec<ComparedExperiment>, Problem> {
+    let journal = wt_setup::journal::open_to_read(Some(journal))?;
+    let mut experiments = Vec::new();
+    for id in ids {
+        let stored = journal.load(id).map_err(|error| wt_setup::journal::problem(&error));
+        let read = stored.and_then(|stored| ComparedExperiment::read(&*journal, &stored));
+        experiments.extend(left_out.unless_all(id, read)?);
+    }
+    Ok(experiments)
+}
+
+fn compare(experiments: Vec<ComparedExperiment>, mut notes: Vec<String>, anyway: bool) -> SideBySideAnswer {
+    let mut because = Vec::new();
     if let Some((first, others)) = experiments.split_first() {
         because.extend(first.unusable());
         for other in others {

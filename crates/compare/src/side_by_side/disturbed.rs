@@ -1,3 +1,4 @@
+use super::left_out::LeftOut;
 use rand::SeedableRng as _;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -52,8 +53,7 @@ pub struct FleetDisturbance {
 }
 
 /// Looks for them in all runs of a mesh.
-pub(super) fn find(runs: &[FleetRun], journal: &Path) -> Result<FleetDisturbances, Problem> {
-    let failed = |error| wt_setup::journal::problem(&error);
+pub(super) fn find(runs: &[FleetRun], journal: &Path, left_out: &mut LeftOut) -> Result<FleetDisturbances, Problem> {
     let journal = wt_setup::journal::open_to_read(Some(journal))?;
     let mut pairs: Vec<String> = Vec::new();
     let mut arms: BTreeMap<(usize, String), usize> = BTreeMap::new();
@@ -64,8 +64,9 @@ pub(super) fn find(runs: &[FleetRun], journal: &Path) -> Result<FleetDisturbance
             pairs.push(name);
             pairs.len() - 1
         });
-        let stored = journal.load(&run.experiment).map_err(failed)?;
-        let rows = journal.rows(&run.experiment).map_err(failed)?;
+        let read = journal.load(&run.experiment).and_then(|stored| Ok((stored, journal.rows(&run.experiment)?)));
+        let read = read.map_err(|error| wt_setup::journal::problem(&error));
+        let Some((stored, rows)) = left_out.unless_all(&run.experiment, read)? else { continue };
         let (mut began_us, mut ended_us, mut trials) = (i64::MAX, i64::MIN, Vec::new());
         for row in rows.iter().filter(|row| row.round > 0 && row.elapsed_us > 0) {
             let at = row.started_unix_us.saturating_sub(run.ahead_us);

@@ -8,6 +8,8 @@ mod assess;
 mod disturbed;
 /// One of the experiments.
 mod experiment;
+/// What of a fleet can't be read.
+mod left_out;
 /// What is asked for.
 mod request;
 /// What is said.

@@ -166,6 +166,11 @@ BEGIN
   IF NOT FOUND THEN
     RAISE EXCEPTION 'no experiment of yours has that name' USING ERRCODE = 'no_data_found';
   END IF;
+  IF EXISTS (SELECT FROM unnest(rounds, ords, arm_numbers) AS g (round, ord, arm)
+      WHERE (round BETWEEN 0 AND 4294967295 AND ord BETWEEN 0 AND 4294967295 AND arm >= 0
+        AND arm < (SELECT greatest(count(*), 1) FROM arms a WHERE a.experiment = own)) IS NOT TRUE) THEN
+    RAISE EXCEPTION 'no trial has such a round, order or settings' USING ERRCODE = 'check_violation';
+  END IF;
   WITH given AS MATERIALIZED (
     SELECT * FROM unnest(numbers, phases, rounds, ords, arm_numbers, statuses, starts, times, sizes, askeds, workloads, deadlines, seeds,
       granteds, scopes_of, observeds, busys, rwnds, sndbufs, notes_of, scores, measured, senders, receivers)

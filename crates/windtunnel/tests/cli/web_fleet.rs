@@ -86,6 +86,22 @@ fn the_page_reads_the_journal_of_many_hosts_its_fleet_and_what_this_host_has_not
     let report = server.get("/api/v1/fleet/report?mesh=north");
     assert_eq!(report.json(), run(&["fleet", "report", "north", &url]), "{}", report.body);
 
+    // What one host's rows make unreadable takes the report from nobody else: it is left out and named.
+    postgres.sql("fleet", "INSERT INTO fleet_agents (agent) VALUES ('cologne')").unwrap();
+    let more = format!(
+        "INSERT INTO experiments (id, site, target, tunnel, state, started_us, comment, version, current, config, seed, path, \
+         owner_pid, owner_start, owner_boot, kind) SELECT 'odd', 'cologne', target, tunnel, state, started_us, comment, version, \
+         current, config, seed, '{{}}', owner_pid, owner_start, owner_boot, kind FROM experiments WHERE id = '{first}'; \
+         INSERT INTO fleet_jobs (mesh, agent, target, spec, links, spread_ms, state, next) \
+         SELECT mesh, 'cologne', target, spec, links, spread_ms, 'done', next FROM fleet_jobs WHERE agent = 'berlin'; \
+         INSERT INTO fleet_runs (job, run, experiment) SELECT job, run, 'odd' FROM fleet_jobs WHERE agent = 'cologne'"
+    );
+    postgres.sql("fleet", &more).unwrap();
+    let others = run(&["fleet", "report", "north", &url]);
+    assert_eq!(others["experiments"], report.json()["experiments"]);
+    let told = others["notes"].to_string();
+    assert!(told.contains("odd is left out") && told.contains("rtt_us"), "{told}");
+
     // What wasn't pushed is found by its name.
     assert_eq!(server.get(&format!("/api/v1/reports/{own}")).json(), run(&["report", &own]));
     assert_eq!(server.get(&format!("/api/v1/journal/{own}")).status, 200);
