@@ -54,6 +54,10 @@ fn check(request: &ExportRequest) -> Result<(), Problem> {
         return Err(Problem::usage("--samples is of --format parquet")
             .hint("--format json has the samples of each trial anyway; or say --format parquet --samples"));
     }
+    if request.format == ExportFormat::Parquet && super::is_common(request.journal.as_deref()) {
+        return Err(Problem::usage("--format parquet is written from a journal that is a file")
+            .hint("--format csv or json reads a journal in PostgreSQL; its view v_trials has the same columns"));
+    }
     Ok(())
 }
 
