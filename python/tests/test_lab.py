@@ -57,6 +57,12 @@ def test_a_timeout_ends_the_program_and_the_lab_stays():
         assert lab.run(["sh", "-c", "pgrep -x sleep"], capture_output=True).stdout == b""
 
 
+def test_a_timeout_ends_a_program_in_the_callers_group_too():
+    with wt.lab("lan") as lab:
+        with pytest.raises(subprocess.TimeoutExpired):
+            lab.run(["sleep", "1000"], timeout=0.5, start_new_session=False)
+
+
 HOLD = """
 import sys, windtunnel as wt
 with wt.lab("lan") as lab:

@@ -113,6 +113,11 @@ def test_rows_may_be_yielded_and_none_are_none():
     assert wt.predict([]) == []
 
 
+def test_a_column_whose_name_is_no_text_keeps_its_cells():
+    answers = wt.predict([{"path": "lan", 7: "x"}, {7: "y", "path": "lan"}], set="cc=reno", size="100kB")
+    assert [answer["7"] for answer in answers] == ["x", "x", "y", "y"]
+
+
 def test_times_are_python_s():
     late = wt.predict([{"link_rate": "8mbit", "rtt": datetime.timedelta(milliseconds=40)}], **QUESTION)
     assert late[0]["goodput_bps"] == wt.predict([{"link_rate": "8mbit", "rtt": "40ms"}], **QUESTION)[0]["goodput_bps"]

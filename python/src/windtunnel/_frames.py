@@ -34,11 +34,12 @@ def _of_rows(rows: Iterable[Any]) -> Columns:
     for row in rows:
         if not isinstance(row, Mapping):
             raise UsageProblem(f"row {count + 1} is {type(row).__name__}, not a dictionary of column names and values")
-        for name in row:
+        named = {str(name): cell for name, cell in row.items()}
+        for name in named:
             if name not in found:
-                found[str(name)] = [None] * count
+                found[name] = [None] * count
         for name, cells in found.items():
-            cells.append(row.get(name))
+            cells.append(named.get(name))
         count += 1
     return found
 

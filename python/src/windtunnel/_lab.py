@@ -111,7 +111,11 @@ class Lab:
             try:
                 out, err = process.communicate(input, timeout)
             except BaseException:
-                _end_group(process)
+                if _is_leader(process):
+                    _end_group(process)
+                else:
+                    # It is of a group that isn't its own, where others are.
+                    process.kill()
                 raise
         words = [os.fspath(word) for word in argv]
         done: subprocess.CompletedProcess[Any] = subprocess.CompletedProcess(words, process.returncode, out, err)
@@ -134,6 +138,14 @@ class Lab:
         self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
     ) -> None:
         self.close()
+
+
+def _is_leader(process: "subprocess.Popen[Any]") -> bool:
+    """Whether a program has a group of its own, which one that has ended but wasn't waited for still has."""
+    try:
+        return os.getpgid(process.pid) == process.pid
+    except ProcessLookupError:
+        return True
 
 
 def _end_group(process: "subprocess.Popen[Any]") -> None:
