@@ -48,11 +48,12 @@ export function Verdict({ report, running }: { report: Report; running: boolean 
     <>
       <Section id="verdict" class={`verdict ${bad ? "bad" : good ? "faster" : ""}`} title={holdback ? holdback.text : verdict.text}>
         <p>
-          Evidence {evidence(verdict.evidence)}, {evidence(verdict.needed)} is needed: {count(effect?.units ?? 0)} {UNITS[report.unit]}, {count(recorded)} connections.
+          Evidence {evidence(verdict.evidence)}, {evidence(verdict.needed)} is needed: {count(verdict.blocks ?? effect?.units ?? 0)} {typeof verdict.blocks === "number" ? "blocks of epochs" : UNITS[report.unit]}, {count(recorded)} connections.
         </p>
         {effect && (
           <p>
-            {effect.arm}: goodput {change(effect.ratio)} ({interval(effect)}){saved(effect) && `, ${saved(effect)}`}.
+            {effect.arm}
+            {typeof verdict.blocks === "number" && ` beside ${first}`}: goodput {change(effect.ratio)} ({interval(effect)}){saved(effect) && `, ${saved(effect)}`}.
           </p>
         )}
         {verdict.claim === "everybody" ? (

@@ -41,7 +41,10 @@ pub(crate) fn holdback(request: &HoldbackRequest, journal: Option<&Path>) -> Res
             .hint(format!("--old {name}=LEVEL_OF_BEFORE")));
     }
     let old = TrafficArm { name: format!("old: {old}"), settings: old };
-    Ok(config.holdback(new.clone(), old, request.share, report.verdict.at_least.unwrap_or(1.0)))
+    // A holdback compares units beside each other, whomever the verdict is about.
+    let beside = report.effects.iter().find(|effect| effect.arm == new.name);
+    let claimed = beside.and_then(|effect| effect.low).unwrap_or(1.0);
+    Ok(config.holdback(new.clone(), old, request.share, claimed))
 }
 
 /// Several experiments that tried the same arms, on one server or on many, together.

@@ -23,7 +23,9 @@ impl TrafficAnalysis {
     /// What the experiment shows now. It may be asked for as often as one likes: the evidence holds under peeking.
     #[must_use]
     pub fn report(&self, run: TrafficRun<'_>, tally: &TrafficTally) -> TrafficReport {
-        let effects: Vec<TrafficEffect> = self.comparisons.iter().map(|comparison| self.effect(comparison)).collect();
+        let slots = self.config.unit == TrafficUnit::Slot;
+        let effects: Vec<TrafficEffect> =
+            self.comparisons.iter().map(|comparison| self.effect(comparison, slots)).collect();
         let mut report = TrafficReport {
             schema_version: TRAFFIC_SCHEMA_VERSION,
             id: run.id.to_owned(),
@@ -73,17 +75,16 @@ impl TrafficAnalysis {
         (0..SIZE_NAMES.len()).filter(seen).map(row).collect()
     }
 
-    fn effect(&self, comparison: &Comparison) -> TrafficEffect {
-        let slots = self.config.unit == TrafficUnit::Slot;
+    /// What whole epochs say, or else the coins beside.
+    fn effect(&self, comparison: &Comparison, whole: bool) -> TrafficEffect {
         let needed = self.needed();
-        let (effect, (low, high), units) = if slots {
-            let total = &comparison.total;
-            (total.effect(), total.interval(needed), total.blocks() as u64)
+        let (total, goodput) = (&comparison.total, &comparison.goodput);
+        let (total_low, total_high) = total.interval(needed);
+        let (effect, (low, high), units, [faster, slower]) = if whole {
+            (total.effect(), (total_low, total_high), total.blocks() as u64, total.best())
         } else {
-            let goodput = &comparison.goodput;
-            (goodput.effect(), goodput.interval(needed), goodput.units())
+            (goodput.effect(), goodput.interval(needed), goodput.units(), goodput.best())
         };
-        let [faster, slower] = self.best_evidence(comparison.arm);
         let [better, worse] = comparison.ranks.best();
         let control = &self.arms[0];
         let typical_ms = (control.timed > 0).then(|| (control.log_time / control.timed as f64).exp() / 1e3);
@@ -102,7 +103,9 @@ impl TrafficAnalysis {
             units,
             evidence_better_rank: evidence(better),
             evidence_worse_rank: evidence(worse),
-            total_ratio: comparison.total.effect().map(f64::exp),
+            total_ratio: total.effect().map(f64::exp),
+            total_low: finite(total_low).map(f64::exp),
+            total_high: finite(total_high).map(f64::exp),
             spillover_ratio: comparison.spillover.effect().map(f64::exp),
         }
     }
@@ -145,10 +148,13 @@ impl TrafficAnalysis {
                 (TrafficVerdictKind::Undecided, leader)
             }
         };
-        let claim = match self.claims_everybody(effect, kind) {
+        // A claim of everybody is told with the figures that it rests on.
+        let of_everybody = self.of_everybody(effect, kind);
+        let claim = match self.config.unit == TrafficUnit::Slot || of_everybody.is_some() {
             true => TrafficClaim::Everybody,
             false => TrafficClaim::Beside,
         };
+        let effect = of_everybody.as_ref().or(effect);
         let mut verdict = TrafficVerdict {
             kind,
             arm: effect.map(|effect| effect.arm.clone()),
@@ -168,23 +174,27 @@ impl TrafficAnalysis {
             needed: if kind == TrafficVerdictKind::Stopped { GUARD_THRESHOLD } else { needed },
             text: String::new(),
             claim,
+            blocks: of_everybody.as_ref().map(|effect| effect.units),
         };
         let stopped_by = self.comparisons.iter().find_map(|comparison| comparison.stopped);
         verdict.text = wording::sentence(&verdict, &self.config.arms[0].name, stopped_by);
         verdict
     }
 
-    /// Slots say it of everybody; mixed allocations do where the whole epochs alone have the evidence.
-    fn claims_everybody(&self, effect: Option<&TrafficEffect>, kind: TrafficVerdictKind) -> bool {
-        if self.config.unit == TrafficUnit::Slot {
-            return true;
+    /// With mixed allocations: what the whole epochs say, where they alone have the evidence for what is claimed.
+    fn of_everybody(&self, effect: Option<&TrafficEffect>, kind: TrafficVerdictKind) -> Option<TrafficEffect> {
+        if self.config.unit == TrafficUnit::Slot || self.config.allocation != TrafficAllocation::Mixed {
+            return None;
         }
-        let comparison =
-            self.comparisons.iter().find(|c| effect.is_some_and(|e| e.arm == self.config.arms[c.arm].name));
-        let side = usize::from(kind == TrafficVerdictKind::Slower);
-        self.config.allocation == TrafficAllocation::Mixed
-            && matches!(kind, TrafficVerdictKind::Faster | TrafficVerdictKind::Slower)
-            && comparison.is_some_and(|comparison| comparison.total.best()[side] >= self.needed().ln())
+        let arm = &effect?.arm;
+        let comparison = self.comparisons.iter().find(|c| self.config.arms[c.arm].name == *arm)?;
+        let whole = self.effect(comparison, true);
+        let (evidence, agrees) = match kind {
+            TrafficVerdictKind::Faster => (whole.evidence_faster, whole.ratio > Some(1.0)),
+            TrafficVerdictKind::Slower => (whole.evidence_slower, whole.ratio < Some(1.0)),
+            _ => return None,
+        };
+        (agrees && evidence >= whole.needed).then_some(whole)
     }
 
     fn stopping_evidence(&self) -> f64 {

@@ -134,6 +134,12 @@ pub struct TrafficEffect {
     pub evidence_worse_rank: f64,
     /// With mixed allocations: everybody with it over nobody with it.
     pub total_ratio: Option<f64>,
+    /// The interval of that, at the evidence needed on either side.
+    #[serde(default)]
+    pub total_low: Option<f64>,
+    /// Its other end.
+    #[serde(default)]
+    pub total_high: Option<f64>,
     /// With mixed allocations: those without it beside it over nobody with it.
     pub spillover_ratio: Option<f64>,
 }
@@ -183,6 +189,9 @@ pub struct TrafficVerdict {
     pub text: String,
     /// About whom.
     pub claim: TrafficClaim,
+    /// With mixed allocations, where it is of everybody: of how many blocks of whole epochs ratio, end and evidence are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blocks: Option<u64>,
 }
 
 /// One guard of one arm.

@@ -82,7 +82,7 @@ impl TrafficReport {
         lines.extend(self.arms.iter().map(arm_row));
         if let Some(effect) = effect {
             lines.push(String::new());
-            lines.push(interval_line(effect));
+            lines.push(interval_line(effect, self.beside()));
             lines.push(rank_line(effect));
             lines.extend(mixed_line(effect));
         }
@@ -118,9 +118,10 @@ impl TrafficReport {
     fn how_sure(&self, effect: Option<&TrafficEffect>) -> String {
         let units = effect.map_or(0, |effect| effect.units);
         let recorded: u64 = self.arms.iter().map(|arm| arm.recorded).sum();
-        let kind = match self.unit {
-            TrafficUnit::Prefix | TrafficUnit::Connection => "units",
-            TrafficUnit::Slot => "blocks of slots",
+        let (units, kind) = match (self.verdict.blocks, self.unit) {
+            (Some(blocks), _) => (blocks, "blocks of epochs"),
+            (None, TrafficUnit::Prefix | TrafficUnit::Connection) => (units, "units"),
+            (None, TrafficUnit::Slot) => (units, "blocks of slots"),
         };
         let evidence = odds(self.verdict.evidence);
         format!(
@@ -151,13 +152,26 @@ impl TrafficReport {
     }
 
     fn what_is_claimed(&self) -> String {
-        let first = self.arms.first().map_or("the first arm", |arm| arm.name.as_str());
-        match self.verdict.claim {
-            TrafficClaim::Everybody => "Claimed of everybody: whole epochs were compared.".to_owned(),
-            TrafficClaim::Beside => {
+        let first = self.first();
+        let beside = self.leading().and_then(|effect| effect.ratio).zip(self.beside());
+        match (self.verdict.claim, beside) {
+            (TrafficClaim::Everybody, Some((ratio, first))) => {
+                format!("Claimed of everybody: whole epochs were compared. Beside {first} it is {}.", change(ratio))
+            }
+            (TrafficClaim::Everybody, None) => "Claimed of everybody: whole epochs were compared.".to_owned(),
+            (TrafficClaim::Beside, _) => {
                 format!("Claimed beside {first} only: if everybody has it, it may gain less, or nothing.")
             }
         }
+    }
+
+    fn first(&self) -> &str {
+        self.arms.first().map_or("the first arm", |arm| arm.name.as_str())
+    }
+
+    /// Beside what an effect is measured, where the verdict's own figure is another: that of everybody.
+    fn beside(&self) -> Option<&str> {
+        self.verdict.blocks.map(|_| self.first())
     }
 }
 
@@ -169,10 +183,14 @@ fn arm_row(arm: &TrafficArmReport) -> String {
     format!("{name:16} {:>11}  {retransmitted:>13}  {rto:>9}  {aborted:>7}  {}", arm.recorded, arm.settings)
 }
 
-fn interval_line(effect: &TrafficEffect) -> String {
-    let end = |ratio: Option<f64>| ratio.map_or("?".to_owned(), change);
-    let mut line =
-        format!("{}: goodput {} ({} to {})", effect.arm, end(effect.ratio), end(effect.low), end(effect.high));
+fn end(ratio: Option<f64>) -> String {
+    ratio.map_or("?".to_owned(), change)
+}
+
+fn interval_line(effect: &TrafficEffect, beside: Option<&str>) -> String {
+    let beside = beside.map_or_else(String::new, |first| format!(" beside {first}"));
+    let (ratio, low, high) = (end(effect.ratio), end(effect.low), end(effect.high));
+    let mut line = format!("{}{beside}: goodput {ratio} ({low} to {high})", effect.arm);
     if let Some(ms) = effect.saved_ms {
         let (amount, word) = (ms.abs(), if ms >= 0.0 { "less" } else { "more" });
         let _ = match amount {
@@ -190,7 +208,9 @@ fn rank_line(effect: &TrafficEffect) -> String {
 
 fn mixed_line(effect: &TrafficEffect) -> Option<String> {
     let (total, spillover) = (change(effect.total_ratio?), change(effect.spillover_ratio?));
-    Some(format!("Everybody with it: {total}; those without it beside it: {spillover}."))
+    let ends = effect.total_low.or(effect.total_high);
+    let ends = ends.map_or_else(String::new, |_| format!(" ({} to {})", end(effect.total_low), end(effect.total_high)));
+    Some(format!("Everybody with it: {total}{ends}; those without it beside it: {spillover}."))
 }
 
 fn class_head(arms: &[TrafficArmReport]) -> String {

@@ -138,6 +138,33 @@ fn mixed_allocations_say_the_total_effect_and_the_spillover() {
 }
 
 #[test]
+fn what_is_claimed_of_everybody_has_the_figures_of_whole_epochs_and_the_one_beside_comes_second() {
+    let mixed =
+        TrafficConfig { allocation: TrafficAllocation::Mixed, ..config(TrafficUnit::Prefix, TrafficRamp::none()) };
+    // Everybody gains 1.5 / 1.5^0.6 = 1.18 times.
+    let report = report_of(mixed, (180, 1000), Effect { taken: 0.6, ..gain(1.5) });
+    let (effect, verdict) = (&report.effects[0], &report.verdict);
+    assert_eq!((verdict.kind, verdict.claim), (TrafficVerdictKind::Faster, TrafficClaim::Everybody));
+    assert!((1.4..1.6).contains(&effect.ratio.unwrap()), "{effect:?}");
+    assert!((1.1..1.3).contains(&verdict.ratio.unwrap()), "{verdict:?}");
+    assert_eq!((verdict.ratio, verdict.at_least, verdict.blocks), (effect.total_ratio, effect.total_low, Some(60)));
+    assert!(verdict.at_least < verdict.ratio && effect.total_ratio < effect.total_high, "{effect:?}");
+    assert!(verdict.evidence >= 40.0 && verdict.evidence < effect.evidence_faster, "{verdict:?}");
+    let text = report.text();
+    let percent = |ratio: f64| format!("{:+.0}%", 100.0 * (ratio - 1.0));
+    let (of_everybody, beside) = (percent(verdict.ratio.unwrap()), percent(effect.ratio.unwrap()));
+    assert!(text.starts_with(&format!("With B everybody is faster than with A: goodput {of_everybody}.\n")), "{text}");
+    assert!(text.contains("is needed: 60 blocks of epochs, "), "{text}");
+    assert!(text.contains(&format!("whole epochs were compared. Beside A it is {beside}.\n")), "{text}");
+    assert!(text.contains(&format!("B beside A: goodput {beside} (")), "{text}");
+    // What was kept by a version that didn't tell the blocks is told as it was.
+    let mut json = serde_json::to_value(&report).unwrap();
+    json["verdict"].as_object_mut().unwrap().remove("blocks");
+    let old: TrafficReport = serde_json::from_value(json).unwrap();
+    assert!(old.text().contains("whole epochs were compared.\n"), "{}", old.text());
+}
+
+#[test]
 fn what_is_missing_from_the_kernels_count_is_said_and_comes_before_any_act() {
     let run = run(6, Tails::Lognormal, config(TrafficUnit::Prefix, TrafficRamp::none()), (10, 1000), gain(1.3), false);
     let mut tally = tally(&run, &run.analysis.report(RUN, &TrafficTally::default()));

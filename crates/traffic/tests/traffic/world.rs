@@ -30,12 +30,12 @@ pub(crate) struct Effect {
     pub(crate) retransmissions: f64,
     /// Its resets over the first's.
     pub(crate) resets: f64,
-    /// Whether all goodput that it gains is taken from the others.
-    pub(crate) taken: bool,
+    /// Which part of the goodput that it gains is taken from the others, as logarithms.
+    pub(crate) taken: f64,
 }
 
 /// None at all.
-pub(crate) const NOTHING: Effect = Effect { ratio: 1.0, retransmissions: 1.0, resets: 1.0, taken: false };
+pub(crate) const NOTHING: Effect = Effect { ratio: 1.0, retransmissions: 1.0, resets: 1.0, taken: 0.0 };
 
 /// Only another goodput.
 pub(crate) fn gain(ratio: f64) -> Effect {
@@ -241,9 +241,7 @@ pub(crate) fn run_with(
         world.epoch();
         for _ in 0..each {
             let mut arrival = world.arrival();
-            if effect.taken {
-                arrival.log_goodput -= (shares[0] + shares[1] * effect.ratio).ln();
-            }
+            arrival.log_goodput -= effect.taken * (shares[0] + shares[1] * effect.ratio).ln();
             let rest = u64::from(arrival.port) << 16 | connections << 34 | 1;
             let Some(arm) = key.arm(arrival.prefix, epoch, unit, rest, &thresholds) else { continue };
             let outcome = arrival.outcome(arm, epoch, tags, effect);

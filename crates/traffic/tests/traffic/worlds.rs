@@ -122,7 +122,7 @@ fn an_arm_that_is_a_third_slower_is_stopped_in_the_ramp_after_few_connections() 
 
 #[test]
 fn what_is_only_taken_from_others_is_claimed_beside_them_and_of_everybody_by_nobody() {
-    let taken = Effect { taken: true, ..gain(1.5) };
+    let taken = Effect { taken: 1.0, ..gain(1.5) };
     let name = TrafficRun { id: "x", backend: "sockops" };
     let report = |config: TrafficConfig, size: (u64, u64)| {
         run(3, Tails::Lognormal, config, size, taken, false).analysis.report(name, &TrafficTally::default())
