@@ -803,7 +803,7 @@ export type HistoryRow = {
 };
 
 /** Whether a gain that was claimed is still there. */
-export type HoldbackState = "holds" | "gone" | "open";
+export type HoldbackState = "holds" | "gone" | "smaller" | "open";
 
 /** What a router does. */
 export type HopRequest = {
@@ -2477,6 +2477,10 @@ export type TrafficEffect = {
   saved_ms?: number | null;
   /** With mixed allocations: those without it beside it over nobody with it. */
   spillover_ratio?: number | null;
+  /** Its other end. */
+  total_high?: number | null;
+  /** The interval of that, at the evidence needed on either side. */
+  total_low?: number | null;
   /** With mixed allocations: everybody with it over nobody with it. */
   total_ratio?: number | null;
   /** Units that bet: prefixes × epochs, connections, or blocks of slots. */
@@ -2719,6 +2723,8 @@ export type TrafficVerdict = {
   arm?: string | null;
   /** The end of the interval that is nearer to "no difference", only if something is claimed. */
   at_least?: number | null;
+  /** With mixed allocations, where it is of everybody: of how many blocks of whole epochs ratio, end and evidence are. */
+  blocks?: number | null;
   /** About whom. */
   claim: TrafficClaim;
   /** The largest evidence so far for what is claimed, or for what leads. */

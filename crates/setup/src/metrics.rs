@@ -160,7 +160,12 @@ fn text(readings: &Readings) -> String {
     });
     metric(&mut text, "verdict", "Whether this is what the newest verdict says to do.", verdicts);
     let holdback = journal.and_then(|journal| journal.holdback.as_ref()).into_iter().flat_map(|(target, state)| {
-        let states = [("holds", HoldbackState::Holds), ("gone", HoldbackState::Gone), ("open", HoldbackState::Open)];
+        let states = [
+            ("holds", HoldbackState::Holds),
+            ("gone", HoldbackState::Gone),
+            ("smaller", HoldbackState::Smaller),
+            ("open", HoldbackState::Open),
+        ];
         states.map(|(name, one)| {
             (format!("{{target=\"{}\",state=\"{name}\"}}", escaped(target)), f64::from(u8::from(one == *state)))
         })
@@ -242,7 +247,12 @@ mod tests {
         }
         assert!(!text.contains('\u{1b}'));
         assert!(text.contains("windtunnel_holdback{target=\"port-443\",state=\"gone\"} 1\n"), "{text}");
-        assert!(text.contains("windtunnel_holdback{target=\"port-443\",state=\"holds\"} 0\n"), "{text}");
+        for state in ["holds", "smaller", "open"] {
+            assert!(
+                text.contains(&format!("windtunnel_holdback{{target=\"port-443\",state=\"{state}\"}} 0\n")),
+                "{text}"
+            );
+        }
         assert!(text.contains("tunnel=\"live\",workload=\"page\"} 1700000000.5\n"), "{text}");
         assert!(text.contains("} -0.145\n") && text.contains("windtunnel_settings_drift 2\n"), "{text}");
         assert!(text.contains("_verdicts_outdated 1\n") && text.contains("windtunnel_settings_hold 0\n"), "{text}");

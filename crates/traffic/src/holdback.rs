@@ -10,8 +10,10 @@ use serde::{Deserialize, Serialize};
 pub enum HoldbackState {
     /// It is shown to be at least as large as was claimed.
     Holds,
-    /// It is shown to be smaller than was claimed.
+    /// It is shown to be smaller than was claimed, and not that any is left.
     Gone,
+    /// It is shown to be smaller than was claimed, and a gain still.
+    Smaller,
     /// Neither is shown yet.
     Open,
 }
@@ -31,6 +33,13 @@ pub struct TrafficHoldback {
     pub evidence_reversed: f64,
     /// In one sentence.
     pub text: String,
+}
+
+impl TrafficHoldback {
+    /// Whether the old settings are shown to be the faster ones by now.
+    pub(crate) fn is_reversed(&self) -> bool {
+        self.state == HoldbackState::Gone && self.high < Some(1.0)
+    }
 }
 
 impl TrafficConfig {
@@ -68,6 +77,7 @@ impl TrafficAnalysis {
         let (low, high) = (finite(-old_high).map(f64::exp), finite(-old_low).map(f64::exp));
         let ratio = comparison.goodput.effect().map(|effect| (-effect).exp());
         let state = match (low, high) {
+            (Some(low), Some(high)) if high < claimed && low >= 1.0 => HoldbackState::Smaller,
             (_, Some(high)) if high < claimed => HoldbackState::Gone,
             (Some(low), _) if low >= claimed => HoldbackState::Holds,
             _ => HoldbackState::Open,
@@ -76,6 +86,9 @@ impl TrafficAnalysis {
         let of = format!("{} to {} times the goodput with the old settings", end(low), end(high));
         let text = match state {
             HoldbackState::Gone => format!("The gain of {claimed:.2} times is gone: {of}."),
+            HoldbackState::Smaller => {
+                format!("The gain is smaller than the {claimed:.2} times claimed, still faster: {of}.")
+            }
             HoldbackState::Holds => format!("The gain of {claimed:.2} times holds: {of}."),
             HoldbackState::Open => format!("The gain of {claimed:.2} times is neither confirmed nor gone: {of}."),
         };

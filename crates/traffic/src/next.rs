@@ -10,10 +10,14 @@ pub(crate) fn steps(config: &TrafficConfig, report: &TrafficReport) -> Vec<Traff
     let step = |text: &str, command: Option<String>| TrafficStep { text: text.to_owned(), command };
     if let Some(holdback) = &report.holdback {
         return match holdback.state {
-            HoldbackState::Gone => vec![step(
-                "The gain is gone: put the old settings back, or begin anew with other levels.",
+            HoldbackState::Gone if holdback.is_reversed() => vec![step(
+                "The old settings are faster by now: put them back, or begin anew with other levels.",
                 Some("sudo windtunnel settings undo".to_owned()),
             )],
+            HoldbackState::Gone => vec![step("The gain is gone: begin anew with other levels.", None)],
+            HoldbackState::Smaller => {
+                vec![step("Let it run on: the settings are still faster, if by less than was claimed.", None)]
+            }
             HoldbackState::Holds => vec![step("Let it run on: the gain goes on being measured.", None)],
             HoldbackState::Open => vec![step("Let it run on: nothing is lost by looking.", None)],
         };

@@ -133,9 +133,13 @@ impl TrafficReport {
     fn what_to_do(&self) -> String {
         if let Some(holdback) = &self.holdback {
             return match holdback.state {
-                HoldbackState::Gone => {
+                HoldbackState::Gone if holdback.is_reversed() => {
                     "Do: windtunnel settings undo, or begin anew with other levels; this path has changed.".to_owned()
                 }
+                HoldbackState::Gone => {
+                    "Do: begin anew with other levels; what is in force isn't shown to be faster any more.".to_owned()
+                }
+                HoldbackState::Smaller => "Do: nothing; it is still faster, and let it run on.".to_owned(),
                 HoldbackState::Holds => "Do: nothing; as long as it runs, the gain goes on being measured.".to_owned(),
                 HoldbackState::Open => "Do: let it run on; nothing is lost by looking.".to_owned(),
             };

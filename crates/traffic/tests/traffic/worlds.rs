@@ -151,9 +151,28 @@ fn a_holdback_says_when_the_gain_is_gone_and_when_it_holds() {
         run(4, Tails::Lognormal, kept.clone(), size, gain(old_over_new), false).analysis.holdback(claimed)
     };
     assert_eq!(state(1.0, 1.4).state, HoldbackState::Gone);
+    let smaller = state(1.0 / 1.4, 2.0);
+    assert!(smaller.state == HoldbackState::Smaller && smaller.text.contains("still faster"), "{smaller:?}");
     assert_eq!(state(0.5, 1.4).state, HoldbackState::Holds);
     let open = state(1.0 / 1.4, 1.4);
     assert!(open.state == HoldbackState::Open && open.text.contains("neither"), "{open:?}");
+}
+
+#[test]
+fn a_holdback_says_undo_only_where_the_old_settings_are_faster() {
+    let tried = config(TrafficUnit::Prefix, TrafficRamp::none());
+    let [old, new] = [0, 1].map(|i| tried.arms[i].clone());
+    let advice = |old_over_new: f64| {
+        let kept = tried.holdback(new.clone(), old.clone(), 0.25, 2.0);
+        let analysis = run(4, Tails::Lognormal, kept, (20, 2000), gain(old_over_new), false).analysis;
+        let report = analysis.report(TrafficRun { id: "x", backend: "sockops" }, &TrafficTally::default());
+        let undo = report.text().contains("settings undo");
+        assert_eq!(report.next[0].command.is_some(), undo, "{:?}", report.next);
+        (report.holdback.unwrap().state, undo)
+    };
+    assert_eq!(advice(1.5), (HoldbackState::Gone, true));
+    assert_eq!(advice(1.0), (HoldbackState::Gone, false));
+    assert_eq!(advice(1.0 / 1.4), (HoldbackState::Smaller, false));
 }
 
 /// Arms alike in goodput while the level drifts; the second's connections stay open five minutes longer. Whether anything is

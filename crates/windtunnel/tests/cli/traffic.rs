@@ -93,7 +93,7 @@ fn holdback(home: &Path, state: &str) {
 
 #[test]
 fn status_and_report_end_with_1_where_a_gain_is_gone_and_with_0_where_it_holds_or_is_open() {
-    for (state, code) in [("gone", 1), ("open", 0), ("holds", 0)] {
+    for (state, code) in [("gone", 1), ("smaller", 0), ("open", 0), ("holds", 0)] {
         let home = tempfile::tempdir().unwrap();
         holdback(home.path(), state);
         for words in [["status", "--json"], ["report", "--json"]] {
