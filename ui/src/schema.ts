@@ -2463,11 +2463,11 @@ export type TrafficEffect = {
   evidence_worse_rank: number;
   /** Its other end. */
   high?: number | null;
-  /** The interval of the ratio, at the evidence needed on either side. */
+  /** The interval of the ratio, at the evidence needed on either side: of the one gain that all units would have, not of their mean. */
   low?: number | null;
   /** The evidence at which either is claimed. */
   needed?: number;
-  /** Its goodput over the first's. */
+  /** Its goodput over the first's: a typical gain, exact if all units gain alike. Where few gain much it lies nearer to what the many gain than the mean does. */
   ratio?: number | null;
   /** Its upper end, ms. */
   saved_high_ms?: number | null;

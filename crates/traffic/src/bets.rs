@@ -220,7 +220,8 @@ impl CoinBets {
     }
 
     /// The estimated effect on the outcome; none before both arms were seen. Where the units are kept for an interval it is the one at
-    /// which what is bet on speaks for neither side, so that a few outcomes far away don't move it.
+    /// which what is bet on speaks for neither side, so that a few outcomes far away don't move it: a typical effect, which is the mean
+    /// over units only where all have the same.
     #[must_use]
     pub fn effect(&self) -> Option<f64> {
         let mean = (self.square > 0.0 && self.units > 1).then(|| self.cross / self.square)?;
@@ -256,7 +257,8 @@ impl CoinBets {
 
     /// The effects that aren't excluded at `threshold` : 1 on either side; infinite where nothing is excluded yet.
     ///
-    /// Under `y(treated) = y(not) + δ` the residuals less `δ (1{z} − p)` don't depend on the coins, so each δ is a test. Beyond
+    /// Under `y(treated) = y(not) + δ` the residuals less `δ (1{z} − p)` don't depend on the coins, so each δ is a test: of an effect that
+    /// all units have. Where few have a large one, their mean may lie outside. Beyond
     /// 131,072 units the interval is that of the first so many, which stays valid.
     #[must_use]
     pub fn interval(&self, threshold: f64) -> (f64, f64) {

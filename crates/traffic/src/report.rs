@@ -105,9 +105,10 @@ pub struct TrafficClassArm {
 pub struct TrafficEffect {
     /// Its name.
     pub arm: String,
-    /// Its goodput over the first's.
+    /// Its goodput over the first's: a typical gain, exact if all units gain alike. Where few gain much it lies nearer to what the many
+    /// gain than the mean does.
     pub ratio: Option<f64>,
-    /// The interval of the ratio, at the evidence needed on either side.
+    /// The interval of the ratio, at the evidence needed on either side: of the one gain that all units would have, not of their mean.
     pub low: Option<f64>,
     /// Its other end.
     pub high: Option<f64>,
