@@ -3,11 +3,12 @@
 //! Hosts of a mesh begin each run at a random time of its period. Where two pairs share a link, one is slower in those runs whose time
 //! the other one's happened to cover. For each pair, `y` of a run is its mean log rate against that of the same settings in all its
 //! runs, and `x` the share of its time that the other one's runs cover; that `y` falls with `x` is tested by permuting `x` among the
-//! runs, which is exact where `x` came about by the random starts alone. Therefore `x` counts every run of a pair as equally long, as the median one:
+//! runs, which is exact where `x` came about by the random starts alone. Therefore only runs count in whose period the other one ran, too: a
+//! pair that joins later, or is away for days, covers nothing before, and what drifted meanwhile isn't its work. And `x` counts every run of a pair as equally long, as the median one:
 //! how long a run really took may depend on what slowed both, the hour or a third one. Holm's procedure bounds the
 //! chance of a single wrong claim among all pairs, whatever depends on whatever.
 //!
-//! What this leaves out: who was away for a time by a cause that also made others slow; and pairs that a turn keeps apart, since they never overlap.
+//! What this leaves out: pairs that a turn keeps apart, since they never overlap.
 //!
 //! # Source
 //! Besag and Clifford, "Sequential Monte Carlo p-values", Biometrika 78 (1991). Holm, "A simple sequentially rejective multiple test
@@ -54,7 +55,7 @@ pub struct PairDisturbance {
     pub ratio: f64,
     /// The chance of as much by random starts alone.
     pub p: f64,
-    /// Runs of the pair.
+    /// Runs of the pair in whose period the other one ran, too.
     pub runs: usize,
     /// Runs of it that the other one overlapped.
     pub overlapped: usize,
@@ -78,15 +79,21 @@ impl Disturbances {
         }
         let mut candidates = Vec::new();
         for (pair, own) in of_pair.iter().filter(|(_, own)| own.len() >= FEWEST_RUNS) {
-            let y = centred(slowness(own));
+            let slowness = slowness(own);
             let own_length = typical_length(own);
             for (by, others) in of_pair.iter().filter(|(by, _)| *by != pair) {
                 let other_length = typical_length(others);
-                let covered = |run: &&PairRun| covered(run.began_us, own_length, others, other_length);
-                let x: Vec<f64> = own.iter().map(covered).collect();
+                let near = period(own).min(period(others)) / 2;
+                let both = own.iter().zip(&slowness).filter(|(run, _)| ran_near(run.began_us, others, near));
+                let covered = |run: &PairRun| covered(run.began_us, own_length, others, other_length);
+                let (x, y): (Vec<f64>, Vec<f64>) = both.map(|(run, y)| (covered(run), *y)).unzip();
+                if x.len() < FEWEST_RUNS {
+                    continue;
+                }
+                let y = centred(y);
                 let overlapped = x.iter().filter(|share| **share > 0.0).count();
                 if x.iter().any(|share| (share - x[0]).abs() > 1e-9) && y.iter().any(|y| y.abs() > 0.0) {
-                    candidates.push((*pair, *by, x, y.clone(), overlapped));
+                    candidates.push((*pair, *by, x, y, overlapped));
                 }
             }
         }
@@ -142,6 +149,21 @@ fn typical_length(runs: &[&PairRun]) -> i64 {
     let mut lengths: Vec<i64> = runs.iter().map(|run| run.ended_us.saturating_sub(run.began_us).max(1)).collect();
     lengths.sort_unstable();
     lengths.get(lengths.len() / 2).copied().unwrap_or(1)
+}
+
+/// The time from one run to the next: that of which a quarter are shorter, since who stays away misses some.
+fn period(runs: &[&PairRun]) -> i64 {
+    let mut starts: Vec<i64> = runs.iter().map(|run| run.began_us).collect();
+    starts.sort_unstable();
+    let mut gaps: Vec<i64> = starts.windows(2).map(|two| two[1].saturating_sub(two[0])).collect();
+    gaps.sort_unstable();
+    gaps.get(gaps.len() / 4).copied().unwrap_or(i64::MAX)
+}
+
+/// Whether others began a run so near to this time that it was in the same period. What is left out by that is the same in all periods, so
+/// that `x` stays a matter of the random starts.
+fn ran_near(began: i64, others: &[&PairRun], near: i64) -> bool {
+    others.iter().any(|other| other.began_us.abs_diff(began) <= near.unsigned_abs())
 }
 
 /// The share of a time from `began` that others' runs cover, each from its own beginning.
@@ -218,7 +240,7 @@ mod tests {
         for n in 0..20 {
             let at = n * 1000;
             runs.push(run(0, at, if n % 2 == 0 { -0.5 } else { 0.0 } + (n % 3) as f64 * 0.01));
-            runs.push(run(1, at + if n % 2 == 0 { 0 } else { 500 }, (n * 7 % 5) as f64 * 0.1));
+            runs.push(run(1, at + if n % 2 == 0 { 0 } else { 300 }, (n * 7 % 5) as f64 * 0.1));
         }
         let mut rng = rand_chacha::ChaCha12Rng::seed_from_u64(1);
         let found = Disturbances::find(&runs, 0.05, &mut rng);
