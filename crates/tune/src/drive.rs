@@ -120,8 +120,11 @@ impl Driver<'_> {
         }
         'rounds: loop {
             let drawn = || experiment.next_round(&mut order_of(self.plan.order_seed, number + 1));
-            let fresh =
-                || Some(CutRound { round: number + 1, order: drawn()?, done: Vec::new(), attempts: BTreeMap::new() });
+            let max_trials = experiment.config().max_trials;
+            let fresh = || {
+                let order = drawn()?;
+                Some(CutRound { round: number + 1, order, max_trials, done: Vec::new(), attempts: BTreeMap::new() })
+            };
             let Some(mut this) = cut.take().or_else(fresh) else { break };
             let order = this.order.clone();
             let own_losses = (1..order.len()).any(|place| order[..place].contains(&order[place]));
@@ -172,7 +175,7 @@ impl Driver<'_> {
                 }
             }
             self.turns.give_back();
-            self.record(experiment, &this.done)?;
+            self.record(experiment, &this)?;
             given_up = if self.tunnel.gives_up_round() { given_up + 1 } else { 0 };
             if given_up == GIVEN_UP {
                 let why = "the remote host refuses again and again".to_owned();
@@ -231,11 +234,12 @@ impl Driver<'_> {
         }
     }
 
-    fn record(&self, experiment: &mut Experiment, round: &[Observation]) -> Result<(), Problem> {
-        if round.is_empty() {
+    fn record(&self, experiment: &mut Experiment, round: &CutRound) -> Result<(), Problem> {
+        if round.done.is_empty() {
             return Ok(());
         }
-        experiment.record(round).map(drop).map_err(|error| Problem::internal(error.to_string()))
+        let recorded = experiment.record_drawn_under(round.max_trials, &round.done);
+        recorded.map(drop).map_err(|error| Problem::internal(error.to_string()))
     }
 
     /// One place of a round: the trial, and again if the tunnel spoilt it. `None` when the user wants to stop, or when the

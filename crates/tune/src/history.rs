@@ -210,6 +210,8 @@ impl Session {
                 }
             }
             let mut order = None;
+            let now = experiment.config().max_trials;
+            let (mut drawn_under, mut under) = (now, now);
             if let Some(mut before) = cut.take() {
                 if before.round == number {
                     for seen in &mut done {
@@ -222,12 +224,16 @@ impl Session {
                     }
                     done.splice(0..0, before.done);
                     order = Some(before.order);
+                    drawn_under = before.max_trials;
+                    if self.stored.config.tune().cut_as_drawn == Some(true) {
+                        under = drawn_under;
+                    }
                 } else {
                     experiment.cut(&before.done)?;
                 }
             }
             if !is_open {
-                experiment.record(&done)?;
+                experiment.record_drawn_under(under, &done)?;
                 continue;
             }
             let redrawn = || experiment.next_round(&mut order_of(self.order_seed()?, number));
@@ -235,8 +241,8 @@ impl Session {
             let order = order.or_else(redrawn).unwrap_or_else(|| experiment.planned());
             let lacks = (0..order.len()).any(|place| !is_done(&order, place, &done));
             match (lacks, can_be_finished) {
-                (false, _) => drop(experiment.record(&done)?),
-                (true, true) => open = Some(CutRound { round: number, order, done, attempts }),
+                (false, _) => drop(experiment.record_drawn_under(under, &done)?),
+                (true, true) => open = Some(CutRound { round: number, order, max_trials: drawn_under, done, attempts }),
                 // Of journals from before orders could be drawn again.
                 (true, false) => drop(experiment.cut(&done)?),
             }

@@ -68,6 +68,8 @@ pub(crate) struct CutRound {
     pub(crate) round: u32,
     /// All of its settings, in the order in which they are run; on a quiet path each may be there twice.
     pub(crate) order: Vec<usize>,
+    /// Trials at most, as it was when the round was drawn: what is staked on the round follows it.
+    pub(crate) max_trials: Option<usize>,
     /// What was run.
     pub(crate) done: Vec<Observation>,
     /// What became of attempts of the settings that are still to be run.

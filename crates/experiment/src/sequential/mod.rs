@@ -185,7 +185,9 @@ impl Experiment {
     /// noise doesn't part them otherwise: the rounds so far have to say that the path is quiet. What is decided by the past alone
     /// leaves bets fair.
     fn runs_twice(&self, settings: usize) -> bool {
-        let races = self.race.is_none() && self.config.cells.is_empty() && self.end_game(settings).is_none();
+        let races = self.race.is_none()
+            && self.config.cells.is_empty()
+            && self.end_game(self.config.max_trials, settings).is_none();
         if !self.config.twice || !self.is_directed() || !races {
             return false;
         }
@@ -207,8 +209,21 @@ impl Experiment {
     /// # Errors
     /// [`ExperimentError::Arm`], [`ExperimentError::Outcome`]; the experiment is then as before.
     pub fn record(&mut self, round: &[Observation]) -> Result<Recorded, ExperimentError> {
+        self.record_drawn_under(self.config.max_trials, round)
+    }
+
+    /// As [`record`](Self::record), of a round that was drawn when this was the budget: whoever has seen a part of a round and sets
+    /// another one doesn't choose what is staked on it.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    pub fn record_drawn_under(
+        &mut self,
+        max_trials: Option<usize>,
+        round: &[Observation],
+    ) -> Result<Recorded, ExperimentError> {
         let by_arm = self.sort(round)?;
-        let left = self.end_game(round.len());
+        let left = self.end_game(max_trials, round.len());
         if by_arm.iter().filter(|seen| seen.iter().any(|o| o.counts())).count() < 2 {
             // Nothing is compared; whose trial was spoilt is told nonetheless.
             self.compare(&by_arm, left);
@@ -244,9 +259,9 @@ impl Experiment {
         }
     }
 
-    /// How many rounds of this length the budget has left, once its last part has begun.
-    fn end_game(&self, length: usize) -> Option<usize> {
-        let most = self.config.max_trials.filter(|most| in_end_game(self.trials, *most))?;
+    /// How many rounds of this length a budget has left, once its last part has begun.
+    fn end_game(&self, max_trials: Option<usize>, length: usize) -> Option<usize> {
+        let most = max_trials.filter(|most| in_end_game(self.trials, *most))?;
         let left = most.saturating_sub(self.trials) / length.max(1);
         (self.config.method == Method::Directed).then_some(left.max(1))
     }

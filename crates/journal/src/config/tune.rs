@@ -62,6 +62,9 @@ kept_object! {
         model: Value,
         /// The experiment that it goes on with.
         continues: String,
+        /// Whether the round that was cut short there is finished under the budget of trials under which it was drawn; under that of
+        /// this row where nothing is said.
+        cut_as_drawn: bool,
         /// The screen of which it tries the answer.
         confirms: String,
         /// Whether the settings were all the same: the method tested on itself.

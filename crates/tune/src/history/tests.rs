@@ -91,6 +91,29 @@ fn a_round_that_was_cut_short_is_finished_in_its_drawn_order_and_then_counts() {
 }
 
 #[test]
+fn what_is_staked_on_a_round_that_was_cut_short_follows_the_budget_under_which_it_was_drawn() {
+    let orders: Vec<Vec<usize>> = (1..9).map(|round| drawn(5, round)).collect();
+    // Seven rounds are past, and of the eighth the first trial.
+    let mut before = rows(1, &orders);
+    before.truncate(7 * 3 + 1);
+    let evidence = |max_trials: usize, cut_as_drawn: Option<bool>| {
+        let begun = Session { stored: stored("a", None, Some(5), State::Stopped), rows: before.clone() };
+        let mut later = stored("b", Some("a"), Some(6), State::Finished);
+        let ExperimentConfig::Tune(config) = &mut later.config else { unreachable!() };
+        (config.max_trials, config.cut_as_drawn) = (Some(max_trials), cut_as_drawn);
+        let rest = rows(8, &orders[7..]).split_off(1);
+        let history = History { sessions: vec![begun, Session { stored: later, rows: rest }] };
+        let experiment = history.replay().unwrap();
+        assert_eq!(experiment.rounds(), 8);
+        experiment.assessment().arms[1].series.last().unwrap().1
+    };
+    assert_eq!(evidence(24, Some(true)), evidence(6_000, Some(true)));
+    // Journals from before that was so say what they said.
+    assert!((evidence(24, None) - evidence(6_000, None)).abs() > 0.01);
+    assert_eq!(evidence(60, None), evidence(60, Some(true)));
+}
+
+#[test]
 fn a_round_cut_short_in_a_journal_from_before_orders_could_be_drawn_again_does_not_count() {
     let mut cut = rows(1, &[vec![0, 1, 2], vec![2, 1, 0]]);
     cut.truncate(4);

@@ -121,6 +121,7 @@ impl Sessions<'_> {
             method: Some(DIRECTED.to_owned()),
             twice: Some(true),
             continues: continues.map(|stored| stored.id.clone()),
+            cut_as_drawn: continues.map(|_| true),
             ..TuneConfig::default()
         };
         NewExperiment {
