@@ -257,7 +257,7 @@ impl ComparedExperiment {
             low: arm.lower.map(f64::exp),
             high: arm.upper.map(f64::exp),
             // The value at the end, not the largest on the way: only those multiply.
-            evidence: arm.series.last().map_or(1.0, |(_, evidence)| *evidence),
+            evidence: arm.evidence_together,
             effect: arm
                 .estimate
                 .zip(arm.standard_error)

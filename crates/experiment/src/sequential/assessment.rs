@@ -137,6 +137,10 @@ pub struct ArmAssessment {
     pub faster_by_little: bool,
     /// The largest evidence for "faster" so far.
     pub evidence: f64,
+    /// The evidence at the end, which multiplies with that of other experiments, as far as a claim may rest on it: rounds in which one
+    /// of the two was spoilt more often, or was interrupted, count as lost, and where nothing is claimed since most of its trials
+    /// weren't completed, it speaks for nothing.
+    pub evidence_together: f64,
     /// The evidence that a claim needs; `None` for the current setting.
     pub needed: Option<f64>,
     /// The round after which it was shown to be faster.
@@ -314,6 +318,7 @@ fn assess_arm(arm: usize, c: &Candidate, fit: &BlockedFit, config: &Config) -> A
         cautious: estimate.zip(at_least).filter(|_| shown).map(|(own, least)| f64::midpoint(own, least)),
         faster_by_little: c.is_ahead_by_little(),
         evidence: c.claimed.map_or(peak, |claim| claim.log_evidence.max(peak)).exp(),
+        evidence_together: c.evidence_together(),
         needed: Some(c.threshold).filter(|t| t.is_finite()),
         claimed: c.claimed.filter(|_| shown).map(|claim| claim.round),
         slower: arm != 0 && c.is_slower(),

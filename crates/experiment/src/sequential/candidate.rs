@@ -124,6 +124,12 @@ impl Candidate {
         self.doubted.clone()
     }
 
+    /// What a claim may rest on by now.
+    pub(super) fn evidence_together(&self) -> f64 {
+        let most = if self.counts.mostly_bad() { 0.0 } else { 690.0 };
+        self.doubted.log_evidence().min(most).exp()
+    }
+
     /// Whether it is shown to be faster, and worth a change: by evidence, not by trials that were left out of it, nor with more
     /// than half of its trials not completed, nor by less than is relevant.
     pub(super) fn is_shown(&self) -> bool {

@@ -79,6 +79,7 @@ fn a_setting_most_of_whose_trials_are_bad_is_never_picked_whatever_its_evidence(
     }
     let a = experiment.assessment();
     assert!(a.arms[1].evidence > 1e3 && a.arms[1].mostly_bad && a.arms[1].claimed.is_none(), "{:?}", a.arms[1]);
+    assert_eq!(a.arms[1].evidence_together, 1.0, "nor does it speak for anything beside other experiments");
     assert!(a.pick == 0 && a.arms[1].fails_more > 20.0);
     let text = crate::Text::new(&a, &["current", "x"], Duration::from_secs(1)).to_string();
     assert!(text.contains("x isn't called faster: more than half of its trials stalled or failed."), "{text}");

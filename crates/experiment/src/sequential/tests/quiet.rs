@@ -182,6 +182,10 @@ fn rounds_that_lack_a_trial_or_were_interrupted_say_what_they_say_and_no_more() 
     let mut interrupted = begun();
     interrupted.record(&[four[0], four[1].interrupted(1), four[2], four[3]]).unwrap();
     assert!(!interrupted.is_shown(1) && interrupted.arms[1].is_doubtful());
+    let own = &interrupted.assessment().arms[1];
+    assert!(own.evidence_together < own.needed.unwrap() && own.evidence >= own.needed.unwrap(), "{own:?}");
+    let own = &whole.assessment().arms[1];
+    assert_eq!(own.evidence_together, own.series.last().unwrap().1);
     let mut failing = begun();
     let failed = Observation { ended: crate::sequential::TrialEnd::Failed, ..seen(1, -9.0) };
     failing.record(&[four[0], failed, failed, four[3]]).unwrap();
