@@ -315,7 +315,7 @@ fn assess_arm(arm: usize, c: &Candidate, fit: &BlockedFit, config: &Config) -> A
         lower,
         upper,
         at_least,
-        cautious: estimate.zip(at_least).filter(|_| shown).map(|(own, least)| f64::midpoint(own, least)),
+        cautious: estimate.zip(at_least).filter(|_| shown).map(|(own, least)| f64::midpoint(own.max(least), least)),
         faster_by_little: c.is_ahead_by_little(),
         evidence: c.claimed.map_or(peak, |claim| claim.log_evidence.max(peak)).exp(),
         evidence_together: c.evidence_together(),

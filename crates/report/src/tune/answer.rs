@@ -219,7 +219,11 @@ impl TuneInputs<'_> {
         let does = known.records.first().map_or_else(|| format!("is {gain} faster"), |r| does(&r.spec.workload, &gain));
         // Several settings load, one loads.
         let does = if several { plural(does) } else { does };
-        answer.what = format!("{name} {does}{than}{figures}.");
+        let total = arm.total_ratio.filter(|total| *total < 1.0).map_or_else(String::new, |total| {
+            let slower = words::times(Some((total * 100.0 + 1e-9).floor() / 100.0));
+            format!(" That is typical; in total {} slower ({slower}).", if several { "they are" } else { "it is" })
+        });
+        answer.what = format!("{name} {does}{than}{figures}.{total}");
     }
 
     /// Says on which hosts a setting is made, with the commands; what it is called, and whether there are several.

@@ -61,6 +61,19 @@ fn what_beats_a_baseline_isnt_recommended_where_what_one_has_wasnt_compared() {
     assert!(report.verdict.answer.lines[2].contains("settings apply rwin=65536"), "{:#?}", report.verdict.answer);
 }
 
+#[test]
+fn what_is_typically_faster_and_slower_in_total_is_told_as_that_in_the_first_line() {
+    let mut case = Case::lab("", one(with(Knob::Rwin, Level::Number(65_536)), 3.0, 3.4, 0.01, 60).run());
+    let pick = case.story.assessment.pick;
+    assert!(pick > 0 && !case.report().verdict.answer.what.contains("in total"), "{:?}", case.report().verdict.answer);
+    case.story.assessment.arms[pick].total_ratio = Some(0.558);
+    let report = case.report();
+    let answer = &report.verdict.answer;
+    assert!(answer.lines[0].ends_with(" That is typical; in total it is slower (×0.55)."), "{answer:#?}");
+    let text = report.answer_to_terminal(80, false);
+    assert!(text.contains("(×0.55).") && text.lines().all(|line| line.chars().count() <= 80), "{text}");
+}
+
 /// The current settings and one other, without a plateau.
 fn one(settings: Settings, from: f64, to: f64, noise: f64, budget: usize) -> Plan {
     let truths = vec![Truth::new("current", Settings::new(), from), Truth::new(&settings.to_string(), settings, to)];

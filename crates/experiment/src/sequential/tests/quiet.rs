@@ -186,6 +186,12 @@ fn rounds_that_lack_a_trial_or_were_interrupted_say_what_they_say_and_no_more() 
     assert!(own.evidence_together < own.needed.unwrap() && own.evidence >= own.needed.unwrap(), "{own:?}");
     let own = &whole.assessment().arms[1];
     assert_eq!(own.evidence_together, own.series.last().unwrap().1);
+    // Later rounds go the other way: what is told as the estimate isn't below what is shown at least.
+    for _ in 0..8 {
+        whole.record(&[seen(0, 0.0), seen(1, -0.02)]).unwrap();
+    }
+    let own = &whole.assessment().arms[1];
+    assert!(own.estimate < own.at_least && own.cautious == own.at_least, "{own:?}");
     let mut failing = begun();
     let failed = Observation { ended: crate::sequential::TrialEnd::Failed, ..seen(1, -9.0) };
     failing.record(&[four[0], failed, failed, four[3]]).unwrap();
