@@ -281,8 +281,8 @@ impl Driver<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    mod made_up;
+pub(crate) mod tests {
+    pub(crate) mod made_up;
     mod quiet;
     mod wishful;
 }

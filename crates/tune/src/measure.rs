@@ -36,6 +36,8 @@ pub(crate) struct Start {
     pub(crate) pilot: Option<Pilot>,
     /// What the order of the trials is drawn from, if that isn't drawn itself.
     pub(crate) order_seed: Option<u64>,
+    /// When it has to be over, if that isn't for the budget to say.
+    pub(crate) until_ns: Option<u64>,
     /// Goes into the journaled configuration.
     pub(crate) more: TuneConfig,
 }
@@ -51,6 +53,7 @@ impl Start {
             records: Vec::new(),
             pilot,
             order_seed: None,
+            until_ns: None,
             more: TuneConfig::default(),
         })
     }
@@ -65,7 +68,7 @@ impl<T: Tunnel> Session<'_, T> {
         start: Start,
         events: Sink<'_>,
     ) -> Result<MeasuredExperiment, Problem> {
-        let Start { mut experiment, rounds, cut, mut records, pilot, order_seed, more } = start;
+        let Start { mut experiment, rounds, cut, mut records, pilot, order_seed, until_ns, more } = start;
         let plan = Plan { order_seed: order_seed.map_or_else(|| self.request.draw_order_seed(), Ok)?, ..plan };
         let more = TuneConfig {
             live: self.live.as_ref().map(Live::config),
@@ -83,6 +86,7 @@ impl<T: Tunnel> Session<'_, T> {
         }
         let most = experiment.trials_left().unwrap_or(0);
         self.announce(prepared, &plan, most, events);
+        let until_ns = until_ns.or_else(|| Some(wt_sys::clock::monotonic_ns() + self.time()?.as_nanos() as u64));
         let mut driver = Driver {
             tunnel: &mut self.tunnel,
             notebook: &mut notebook,
@@ -94,10 +98,7 @@ impl<T: Tunnel> Session<'_, T> {
             spent: Duration::ZERO,
             ran: 0,
             ended: None,
-            until_ns: self.live.as_ref().and_then(|_| match self.request.budget {
-                Some(Budget::Time(time)) => Some(wt_sys::clock::monotonic_ns() + time.as_nanos() as u64),
-                _ => None,
-            }),
+            until_ns,
         };
         driver.warm_up()?;
         driver.rounds(&prepared.design, rounds, cut, &mut experiment)?;
@@ -108,6 +109,14 @@ impl<T: Tunnel> Session<'_, T> {
         (driver.events)(TuneEvent::Finished);
         let records = driver.records;
         Ok(MeasuredExperiment { notebook, experiment, records })
+    }
+
+    /// The time that a real path may be used for.
+    pub(crate) fn time(&self) -> Option<Duration> {
+        match self.request.budget {
+            Some(Budget::Time(time)) if self.live.is_some() => Some(time),
+            _ => None,
+        }
     }
 
     /// Says how long it may take.

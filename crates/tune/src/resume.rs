@@ -101,6 +101,7 @@ impl<T: Tunnel> Session<'_, T> {
             records: history.records(&journal)?,
             pilot: None,
             order_seed: None,
+            until_ns: None,
             more: TuneConfig { continues: Some(stored.id.clone()), cut_as_drawn: Some(true), ..TuneConfig::default() },
         };
         drop(journal);

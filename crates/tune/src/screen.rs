@@ -21,6 +21,7 @@ use wt_problem::Problem;
 use wt_report::TuneReport;
 use wt_setup::design::{self, Design, DesignFacts, Levels};
 use wt_setup::{Budget, tunnel_problem};
+use wt_sys::clock::monotonic_ns;
 use wt_trial::{PathFacts, Phase, TrialRecord, TrialSpec, Tunnel};
 use wt_units::{Level, Settings, format_minutes};
 
@@ -109,9 +110,12 @@ impl<T: Tunnel> Session<'_, T> {
         let prepared = self.screened(&factors, path);
         let screen = Screen::new(factors.len(), prepared.config.alpha).map_err(|e| Problem::usage(e.to_string()))?;
         let (rounds, most) = self.affordable(&screen, &prepared, &plan)?;
-        let mut screening = self.run_screen(&prepared, &plan, factors, screen, rounds, pilot, events)?;
+        // Trials may take longer than was planned: one deadline for both, of which the confirmation has the last third.
+        let (now, time) = (monotonic_ns(), self.time().map(|time| time.as_nanos() as u64));
+        let [early, late] = [time.map(|time| now + time - time / 3), time.map(|time| now + time)];
+        let mut screening = self.run_screen(&prepared, &plan, factors, screen, rounds, pilot, early, events)?;
         let left = most.saturating_sub(screening.screened.found.trials);
-        screening.confirmation = self.confirm(&screening, &prepared, &plan, left, events)?;
+        screening.confirmation = self.confirm(&screening, &prepared, &plan, left, late, events)?;
         screening.stopped |= self.cancel.is_cancelled();
         Ok(TuneAnswer::Screen(Box::new(screening)))
     }
@@ -153,6 +157,7 @@ impl<T: Tunnel> Session<'_, T> {
         mut screen: Screen,
         rounds: usize,
         (spec, outcome, started): Pilot,
+        until_ns: Option<u64>,
         events: Sink<'_>,
     ) -> Result<ScreenReport, Problem> {
         let more = TuneConfig { hold: self.held(), ..TuneConfig::default() };
@@ -183,7 +188,7 @@ impl<T: Tunnel> Session<'_, T> {
             spent: Duration::ZERO,
             ran: 0,
             ended: None,
-            until_ns: None,
+            until_ns,
         };
         driver.warm_up()?;
         let stopped = !rounds_of(&mut driver, &factors, &mut screen, rounds)?;
@@ -203,11 +208,14 @@ impl<T: Tunnel> Session<'_, T> {
         prepared: &PreparedExperiment,
         plan: &Plan,
         left: usize,
+        until_ns: Option<u64>,
         events: Sink<'_>,
     ) -> Result<Option<TuneReport>, Problem> {
         let chosen = screening.screened.chosen();
         let holds = chosen.iter().all(|(knob, level)| prepared.current.get(knob) == Some(level));
-        if screening.stopped || holds || left < LEAST_TO_CONFIRM {
+        let least = plan.per_trial(Duration::ZERO) * LEAST_TO_CONFIRM as u32;
+        let late = until_ns.is_some_and(|until| monotonic_ns() + least.as_nanos() as u64 > until);
+        if screening.stopped || holds || late || left < LEAST_TO_CONFIRM {
             return Ok(None);
         }
         let arm = |settings: &Settings, label: String| design::Arm {
@@ -226,6 +234,7 @@ impl<T: Tunnel> Session<'_, T> {
             delay: None,
         };
         let mut start = Start::fresh(&prepared, None)?;
+        start.until_ns = until_ns;
         start.more.confirms = Some(screening.stored.id.clone());
         let plan = Plan { seed: plan.seed.wrapping_add(1 << 32), ..plan.clone() };
         let mut measured = self.measure(&prepared, plan, start, events)?;
@@ -235,10 +244,19 @@ impl<T: Tunnel> Session<'_, T> {
     }
 }
 
-/// Runs rounds; whether all of them finished.
-fn rounds_of(driver: &mut Driver<'_>, factors: &[Factor], screen: &mut Screen, most: usize) -> Result<bool, Problem> {
+/// Runs rounds, as many as there is time for; false where something else ended them.
+pub(crate) fn rounds_of(
+    driver: &mut Driver<'_>,
+    factors: &[Factor],
+    screen: &mut Screen,
+    most: usize,
+) -> Result<bool, Problem> {
     let mut rng = ChaCha12Rng::seed_from_u64(driver.plan.order_seed);
     for number in 1..=u32::try_from(most).unwrap_or(u32::MAX) {
+        if driver.is_late(screen.trials_per_round()) {
+            (driver.events)(TuneEvent::note("the time for the screen is up"));
+            break;
+        }
         let mut round: Vec<(Run, f64)> = Vec::new();
         for (place, run) in (1u32..).zip(screen.next_round(&mut rng)) {
             let at = Place {
@@ -249,7 +267,10 @@ fn rounds_of(driver: &mut Driver<'_>, factors: &[Factor], screen: &mut Screen, m
                 attempts: Attempts::default(),
                 own_losses: false,
             };
-            let Some(seen) = driver.place(&settings_of(factors, &run), at)? else { return Ok(false) };
+            let Some(seen) = driver.place(&settings_of(factors, &run), at)? else {
+                let waits = driver.ended.is_none() && !driver.cancel.is_cancelled() && !driver.turns.is_cut();
+                return Ok(waits && driver.until_ns.is_some());
+            };
             if seen.ended != TrialEnd::Void {
                 round.push((run, seen.y));
             }
@@ -272,3 +293,6 @@ fn design_of(factors: &[Factor]) -> Design {
     };
     Design { arms: (0..=runs).map(arm).collect(), plateau: None }
 }
+
+#[cfg(test)]
+mod tests;

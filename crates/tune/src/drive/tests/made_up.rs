@@ -11,7 +11,7 @@ use wt_trial::{Amount, Direction, PathFacts, TunnelKind, Workload};
 use wt_units::Bytes;
 
 /// A path on which a trial ends as this says: the log of its goodput, or none if it was interrupted. It may press Ctrl-C.
-pub(super) struct MadeUp<F>(pub(super) F);
+pub(crate) struct MadeUp<F>(pub(crate) F);
 
 impl<F: FnMut(&TrialSpec, &Cancel) -> Option<f64>> Tunnel for MadeUp<F> {
     fn kind(&self) -> TunnelKind {
