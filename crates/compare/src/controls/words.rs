@@ -67,7 +67,10 @@ pub(super) fn verdict(all: &[ControlResult]) -> String {
     if parts.is_empty() {
         parts.push(format!("no difference from {} is shown", first.label));
     }
-    format!("{} (95 % for all comparisons together, by Dunnett's method within rounds).", parts.join("; "))
+    format!(
+        "{} (95 % for all comparisons together, by Dunnett's method within rounds, if all are equally noisy).",
+        parts.join("; ")
+    )
 }
 
 /// Whose start is shown to differ from the first one's, by the time until the first 100 kB.

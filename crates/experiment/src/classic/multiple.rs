@@ -42,7 +42,7 @@ pub struct McbInterval {
 /// The family error of all intervals.
 const ALPHA: f64 = 0.05;
 
-/// All pairs by Tukey's method, in the order (0,1), (0,2), …; `log` is the table of logs, `anova` its analysis.
+/// All pairs by Tukey's method, which has one error for all of them and holds where all levels are equally noisy; in the order (0,1), (0,2), …; `log` is the table of logs, `anova` its analysis.
 #[must_use]
 pub fn all_pairs(log: &Table, anova: &BlockedAnova) -> Vec<PairComparison> {
     let k = log.levels().len();
@@ -54,7 +54,7 @@ pub fn all_pairs(log: &Table, anova: &BlockedAnova) -> Vec<PairComparison> {
     compare(log, anova, pairs.collect(), width, p)
 }
 
-/// Every level against the first by Dunnett's method, two-sided; `ratio` is level/first.
+/// Every level against the first by Dunnett's method, two-sided, where all levels are equally noisy; `ratio` is level/first.
 #[must_use]
 pub fn against_the_first(log: &Table, anova: &BlockedAnova) -> Vec<PairComparison> {
     let others = log.levels().len() - 1;
