@@ -97,10 +97,10 @@ fn drifting(number: u64, is_there: impl Fn(usize) -> bool) -> Vec<PairRun> {
     let mut drift = [0, 1].map(|_| 0.3 * normal(&mut rng));
     let mut runs = Vec::new();
     for period in 0..60 {
-        for pair in 0..2 {
-            drift[pair] = keep * drift[pair] + 0.3 * (1.0 - keep * keep).sqrt() * normal(&mut rng);
+        for (pair, drift) in drift.iter_mut().enumerate() {
+            *drift = keep * *drift + 0.3 * (1.0 - keep * keep).sqrt() * normal(&mut rng);
             let began_us = ((period as f64 * PERIOD + rng.random::<f64>() * 600.0) * 1e6) as i64;
-            let trial = |n| RunTrial { arm: n % 2, log_rate: drift[pair] + 0.1 * normal(&mut rng) };
+            let trial = |n| RunTrial { arm: n % 2, log_rate: *drift + 0.1 * normal(&mut rng) };
             let trials: Vec<RunTrial> = (0..TRIALS).map(trial).collect();
             if pair == 0 || is_there(period) {
                 runs.push(PairRun { pair, began_us, ended_us: began_us + 600_000_000, trials });
