@@ -56,6 +56,11 @@ impl Film {
         None
     }
 
+    /// Whether there is no picture yet.
+    pub(super) fn is_empty(&self) -> bool {
+        self.frames.is_empty()
+    }
+
     /// Its pictures in their order.
     pub(super) fn frames(mut self) -> Vec<Frame> {
         self.frames.sort_by(|a, b| a.at_ms.total_cmp(&b.at_ms));

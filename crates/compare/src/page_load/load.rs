@@ -13,6 +13,8 @@ use wt_sys::clock::monotonic_ns;
 const MOST: usize = 5_000;
 /// After the load event others may still end.
 const AFTER: Duration = Duration::from_millis(300);
+/// So long after the load event a film waits for its first picture: a busy machine may paint late.
+const FIRST_PICTURE: Duration = Duration::from_secs(5);
 
 /// One request of a load; times are ms after the first request.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -120,11 +122,13 @@ fn follow(
         }
         let was_loaded = seen.load.is_some();
         seen.take(&message);
-        if let Some(picture) = film.as_mut().and_then(|film| film.take(&message)) {
+        let picture = film.as_mut().and_then(|film| film.take(&message));
+        if let Some(picture) = picture {
             browser.send(session, "Page.screencastFrameAck", &json!({ "sessionId": picture }))?;
         }
-        if seen.load.is_some() && !was_loaded {
-            end = end.min(monotonic_ns() + AFTER.as_nanos() as u64);
+        if seen.load.is_some() && (!was_loaded || picture.is_some()) {
+            let after = if film.as_ref().is_some_and(|film| film.is_empty()) { FIRST_PICTURE } else { AFTER };
+            end = end.min(monotonic_ns() + after.as_nanos() as u64);
         }
     }
     // Some of its objects may be missing; without the page itself nothing is timed that anybody wants.
