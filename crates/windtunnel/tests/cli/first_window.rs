@@ -52,3 +52,12 @@ fn the_history_of_a_list_is_of_its_hosts_alone_and_a_line_of_json_is_one() {
     let some = narrow(&["--file", "some.txt"]);
     assert!(some.code == 0 && some.err.contains("line 1: \"ftp://127.0.0.1/\""), "{}", some.err);
 }
+
+#[test]
+fn at_80_columns_a_host_that_showed_nothing_has_its_reason_and_no_open_figures() {
+    let home = tempfile::tempdir().unwrap();
+    let mut command = windtunnel(home.path());
+    command.env("COLUMNS", "80").args(["first-window", "--unprivileged", "http://127.0.0.1:1/"]);
+    let told = ran(command.output().unwrap());
+    assert_eq!(told.out, "http://127.0.0.1:1/\n  127.0.0.1: connection refused\n", "{}", told.err);
+}

@@ -25,6 +25,12 @@ pub(super) fn line(finding: &HostFinding) {
     };
     if room() < ROW {
         say!("{}", finding.url);
+        // Of a host that nothing was seen of there are no figures to leave open.
+        if finding.bytes.is_none() && finding.mss.is_none() {
+            let who = finding.address.map_or_else(String::new, |address| format!("{address}: "));
+            say!("  {who}{}{limit}", finding.why);
+            return;
+        }
         say!("  {address}: {segments} segments, {bytes} bytes, MSS {mss}: {}{limit}", finding.why);
         return;
     }
