@@ -1,9 +1,9 @@
 use super::*;
-use crate::drive::tests::made_up::MadeUp;
+use crate::drive::tests::made_up::{MadeUp, plan};
 use crate::turns::RoundTurns;
 use wt_journal::NewExperiment;
-use wt_trial::{Amount, Cancel, Direction, Workload};
-use wt_units::{Bytes, Knob};
+use wt_trial::Cancel;
+use wt_units::Knob;
 
 /// How many trials a screen of up to four rounds runs that has to be over by then.
 fn trials_until(until_ns: Option<u64>) -> u32 {
@@ -23,15 +23,7 @@ fn trials_until(until_ns: Option<u64>) -> u32 {
         events: &mut |_| {},
         cancel: &Cancel::new(),
         turns: &mut RoundTurns::default(),
-        plan: Plan {
-            id: "a".to_owned(),
-            seed: 1,
-            order_seed: 1,
-            workload: Workload::Bulk { direction: Direction::Down, amount: Amount::Size(Bytes(1)) },
-            expected: Duration::from_secs(5),
-            cool_down: Duration::ZERO,
-            deadline: Duration::from_secs(10),
-        },
+        plan: plan("a", 1),
         records: Vec::new(),
         spent: Duration::ZERO,
         ran: 0,

@@ -45,6 +45,19 @@ impl<F: FnMut(&TrialSpec, &Cancel) -> Option<f64>> Tunnel for MadeUp<F> {
     }
 }
 
+/// Trials of a path that is made up, without a pause between two.
+pub(crate) fn plan(id: &str, order_seed: u64) -> Plan {
+    Plan {
+        id: id.to_owned(),
+        seed: 1,
+        order_seed,
+        workload: Workload::Bulk { direction: Direction::Down, amount: Amount::Size(Bytes(1)) },
+        expected: Duration::from_secs(5),
+        cool_down: Duration::ZERO,
+        deadline: Duration::from_secs(10),
+    }
+}
+
 /// What sessions have in common.
 pub(super) struct Sessions<'a> {
     pub(super) journal: &'a Path,
@@ -86,15 +99,7 @@ impl Sessions<'_> {
             events: &mut |_| {},
             cancel: &Cancel::new(),
             turns: &mut RoundTurns::default(),
-            plan: Plan {
-                id: id.to_owned(),
-                seed: 1,
-                order_seed,
-                workload: Workload::Bulk { direction: Direction::Down, amount: Amount::Size(Bytes(1)) },
-                expected: Duration::from_secs(5),
-                cool_down: Duration::ZERO,
-                deadline: Duration::from_secs(10),
-            },
+            plan: plan(id, order_seed),
             records: Vec::new(),
             spent: Duration::ZERO,
             ran: 0,
