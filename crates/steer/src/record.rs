@@ -60,6 +60,9 @@ impl KeptAnswer {
         let claimed = matches!(verdict.kind, TrafficVerdictKind::Faster | TrafficVerdictKind::Slower);
         let change_percent = verdict.ratio.filter(|_| claimed).map(|ratio| 100.0 * (ratio - 1.0));
         match verdict.kind {
+            TrafficVerdictKind::Faster if report.leans_to_slower_for_everybody() => {
+                Self { action: "undecided".to_owned(), ..Self::default() }
+            }
             TrafficVerdictKind::Faster => {
                 let arm = report.arms.iter().find(|arm| Some(&arm.name) == verdict.arm.as_ref());
                 Self { action: "set".to_owned(), setting: arm.map(|arm| arm.settings.to_string()), change_percent }

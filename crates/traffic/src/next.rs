@@ -1,7 +1,7 @@
 //! What to do after a look at a report.
 
 use crate::report::{TrafficClaim, TrafficReport, TrafficStep, TrafficVerdictKind};
-use crate::{ArmSettings, HoldbackState, TrafficConfig};
+use crate::{ArmSettings, HoldbackState, TrafficAllocation, TrafficConfig, TrafficUnit};
 use wt_units::shell_word;
 
 /// The steps, the first first. Each command is whole, for the server on which the experiment ran.
@@ -27,11 +27,24 @@ pub(crate) fn steps(config: &TrafficConfig, report: &TrafficReport) -> Vec<Traff
     }
     match report.verdict.kind {
         TrafficVerdictKind::Faster => {
-            let mut steps = vec![step(
+            let beside = report.verdict.claim == TrafficClaim::Beside;
+            let whole_epochs = config.unit != TrafficUnit::Slot && config.allocation == TrafficAllocation::Mixed;
+            let mut steps = Vec::new();
+            if beside && whole_epochs {
+                steps.push(step(
+                    "Let it run on: beside the others it is faster, but whether everybody gains, whole epochs haven't shown.",
+                    None,
+                ));
+                if report.leans_to_slower_for_everybody() {
+                    return steps;
+                }
+            }
+            steps.push(step(
                 "Make it the server's setting; it reverts unless you confirm it.",
                 Some(format!("sudo windtunnel settings apply --verdict {id}")),
-            )];
-            if report.verdict.claim == TrafficClaim::Beside
+            ));
+            if beside
+                && !whole_epochs
                 && let Some(command) = for_everybody(config, report.verdict.arm.as_deref())
             {
                 steps.push(step(

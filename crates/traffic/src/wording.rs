@@ -60,6 +60,15 @@ fn odds(evidence: f64) -> String {
 }
 
 impl TrafficReport {
+    /// Whether an arm is claimed to be faster only beside the others, while epochs in which everybody has it lean to slower.
+    #[must_use]
+    pub fn leans_to_slower_for_everybody(&self) -> bool {
+        let effect = self.effects.iter().find(|effect| Some(&effect.arm) == self.verdict.arm.as_ref());
+        self.verdict.kind == TrafficVerdictKind::Faster
+            && self.verdict.claim == TrafficClaim::Beside
+            && effect.and_then(|effect| effect.total_ratio).is_some_and(|ratio| ratio < 1.0)
+    }
+
     /// What is shown, how sure it is, what to do and what is claimed: a sentence each.
     #[must_use]
     pub fn answer(&self) -> [String; 4] {

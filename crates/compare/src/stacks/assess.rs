@@ -3,7 +3,7 @@ use super::answer::{
     StacksAnswer, WayFigures, WorkloadResult,
 };
 use super::conformance::StackConformance;
-use super::figures::{is_soak, kind, median, ramp_up, score, seen};
+use super::figures::{is_soak, kind, median, median_time, ramp_up, score, seen};
 use super::overhead::PairedOverhead;
 use super::trials::StackTrials;
 use super::verdict::{SAME, StackVerdict, threshold};
@@ -171,7 +171,7 @@ fn workload_result(stack: &StackTrials, workload: &str, path: &PathNow) -> Workl
             lateness_p99_us: of(&|outcome| outcome.measures.lateness.map(|late| late.spread.p99_us as f64)),
         }),
         ramp_up: matches!(kind(workload), "bulk" | "soak")
-            .then(|| RampUpFigures { t90_s: of(&|outcome| ramp_up(outcome, path, up)) }),
+            .then(|| RampUpFigures { t90_s: median_time(done.iter().map(|outcome| ramp_up(outcome, path, up))) }),
         ways: (workload == "duplex").then(|| WayFigures { down_bps: flow(0), up_bps: flow(1) }),
         cpu_s_per_gb: stack.cpu_s_per_gb(workload),
         connect_us: of(&|outcome| outcome.observed.connect_us.map(|us| us as f64)),

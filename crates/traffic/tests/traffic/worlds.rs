@@ -8,8 +8,8 @@ use rand::SeedableRng as _;
 use rand_chacha::ChaCha8Rng;
 use wt_traffic::{
     ArmThresholds, CoinBets, CoinOutcome, ConnectionFate, ConnectionOutcome, DrawKey, HoldbackState, TrafficAllocation,
-    TrafficAnalysis, TrafficClaim, TrafficConfig, TrafficGuard, TrafficRamp, TrafficRun, TrafficTally, TrafficUnit,
-    TrafficVerdictKind,
+    TrafficAnalysis, TrafficClaim, TrafficConfig, TrafficGuard, TrafficRamp, TrafficReport, TrafficRun, TrafficTally,
+    TrafficUnit, TrafficVerdictKind,
 };
 
 const TAILS: [Tails; 2] = [Tails::Lognormal, Tails::Stalls];
@@ -132,12 +132,24 @@ fn what_is_only_taken_from_others_is_claimed_beside_them_and_of_everybody_by_nob
     assert!((1.3..1.7).contains(&beside.verdict.ratio.unwrap()), "{beside:?}");
     let slots = report(config(TrafficUnit::Slot, TrafficRamp::none()), (80, 200));
     assert_eq!(slots.verdict.kind, TrafficVerdictKind::Undecided, "{}", slots.text());
-    let mixed =
+    let mixed_config =
         TrafficConfig { allocation: TrafficAllocation::Mixed, ..config(TrafficUnit::Prefix, TrafficRamp::none()) };
-    let mixed = report(mixed, (120, 300));
+    let mixed = report(mixed_config.clone(), (120, 300));
     assert_eq!((mixed.verdict.kind, mixed.verdict.claim), (TrafficVerdictKind::Faster, TrafficClaim::Beside));
     let (total, spillover) = (mixed.effects[0].total_ratio.unwrap(), mixed.effects[0].spillover_ratio.unwrap());
     assert!((0.85..1.15).contains(&total) && spillover < 0.95, "{total} {spillover}");
+    // Who asked for whole epochs waits for them, and isn't told to change everybody where they lean the other way.
+    let advised = |report: &TrafficReport| {
+        report.next.iter().any(|step| step.command.as_deref().is_some_and(|c| c.contains("apply")))
+    };
+    assert!(mixed.next[0].text.contains("whole epochs haven't shown"), "{:?}", mixed.next);
+    assert_eq!((advised(&mixed), advised(&beside)), (total >= 1.0, true), "{:?}", mixed.next);
+    let worse = Effect { taken: 1.1, ..gain(1.5) };
+    let mixed = run(3, Tails::Lognormal, mixed_config, (120, 300), worse, false)
+        .analysis
+        .report(name, &TrafficTally::default());
+    assert_eq!((mixed.verdict.kind, mixed.verdict.claim), (TrafficVerdictKind::Faster, TrafficClaim::Beside));
+    assert!(mixed.effects[0].total_ratio < Some(1.0) && !advised(&mixed), "{:?}", mixed.next);
 }
 
 #[test]
