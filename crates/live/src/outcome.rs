@@ -15,7 +15,7 @@ const TELLING: u64 = 32 * 1024;
 
 /// Joins what is known of a transfer.
 pub(crate) fn outcome(fetched: Fetched, direction: Direction, headers: u64) -> TrialOutcome {
-    let Fetched { report, connect_time, granted, length, mut notes, far, other } = fetched;
+    let Fetched { report, connect_time, granted, length, surplus: _, mut notes, far, other } = fetched;
     let status = status(&report, direction, &mut notes);
     // Where the sender is ours, its word counts.
     let sender = other.as_ref().filter(|_| direction == Direction::Down);

@@ -278,19 +278,21 @@ impl LiveTunnel {
         Err(TunnelError::Spent { why })
     }
 
-    /// Payload that a transfer cost, bytes: what came, and where more came than was asked for, what was still under way.
-    fn moved(&self, fetched: &Fetched, spec: &TrialSpec) -> u64 {
-        let Fetched { report, .. } = fetched;
+    /// Payload that a transfer cost, bytes: what came, and what was still under way where the server had more to send.
+    fn moved(fetched: &Fetched, spec: &TrialSpec) -> u64 {
+        let Fetched { report, surplus, .. } = fetched;
         if spec.workload.direction() == Direction::Up {
             return report.bytes;
         }
         let came = report.info.bytes_received.max(report.bytes);
-        let asked = spec.workload.size().map_or(u64::MAX, Bytes::get);
-        if came <= asked.saturating_add(ALWAYS_IN_VAIN) {
-            return came;
+        // No more than the window allows, and than a start that doubles each round trip: what waits in queues isn't known.
+        let under_way = u64::from(report.info.rcv_wnd).min(came.saturating_add(ALWAYS_IN_VAIN));
+        let most = came.saturating_add(under_way);
+        match spec.workload.size() {
+            Some(_) if *surplus => most,
+            Some(Bytes(asked)) => most.min(asked.max(came)),
+            None => came,
         }
-        let under_way = u64::from(report.info.rcv_wnd).min(self.config.facts.bdp_bytes.saturating_mul(2));
-        came.saturating_add(under_way)
     }
 
     /// Takes what was moved off the allowance.
@@ -518,7 +520,7 @@ impl Tunnel for LiveTunnel {
             Ok(fetched) => fetched,
             Err(error) => return self.failed(error, spec),
         };
-        let moved = self.moved(&fetched, spec);
+        let moved = Self::moved(&fetched, spec);
         self.pay(moved);
         if let (Finish::Lost(why), true) = (&fetched.report.finish, self.scheme() != Scheme::Wt) {
             return self.failed(FetchError::Refused { why: why.clone(), pause: None }, spec);

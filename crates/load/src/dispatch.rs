@@ -81,5 +81,14 @@ fn page_at(job: &Fetch<'_>, page: &Page, memory: &PageMemory, cancel: &Cancel) -
     let connect_time = first.map_or(Duration::ZERO, |end| end.connect_time);
     let granted = first.map_or_else(Settings::new, |end| end.granted.clone());
     let report = EndReport::of_page(loaded, job.deadline);
-    Ok(Fetched { report, connect_time, granted, length: None, notes: Vec::new(), far: None, other: None })
+    Ok(Fetched {
+        report,
+        connect_time,
+        granted,
+        length: None,
+        surplus: false,
+        notes: Vec::new(),
+        far: None,
+        other: None,
+    })
 }

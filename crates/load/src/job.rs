@@ -46,6 +46,8 @@ pub struct Fetched {
     pub granted: Settings,
     /// How many bytes there are in all, if that is known.
     pub length: Option<u64>,
+    /// Whether the server had more to send than was asked for: what was under way at the end came in vain.
+    pub surplus: bool,
     /// What a person should know.
     pub notes: Vec<String>,
     /// What the peer says of itself.
@@ -66,7 +68,7 @@ impl Fetched {
     ) -> Self {
         let _ = tcp::reset_on_close(wire.socket());
         drop(wire);
-        Self { report, connect_time, granted, length, notes, far: None, other: None }
+        Self { report, connect_time, granted, length, surplus: false, notes, far: None, other: None }
     }
 }
 

@@ -35,6 +35,16 @@ pub(crate) enum Framing {
     Close,
 }
 
+impl Framing {
+    /// Whether there may be more than so many bytes.
+    pub(crate) fn may_exceed(self, bytes: u64) -> bool {
+        match self {
+            Self::Length(length) => length > bytes,
+            Self::Chunked | Self::Close => true,
+        }
+    }
+}
+
 /// The head of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Head {

@@ -77,7 +77,8 @@ pub(crate) fn fetch(job: &Fetch<'_>, reference: &mut Reference, cancel: &Cancel)
         });
     }
     let Exchange { wire, connect_time, granted, .. } = exchange;
-    Ok(Fetched::over(wire, connect_time, granted, report, length, notes))
+    let surplus = head.status == 200 && first.is_some_and(|first| head.framing.may_exceed(first));
+    Ok(Fetched { surplus, ..Fetched::over(wire, connect_time, granted, report, length, notes) })
 }
 
 /// Brings so many bytes of the pattern to a server that takes `PUT`: the clock runs from the first byte until the

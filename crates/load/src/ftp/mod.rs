@@ -62,7 +62,8 @@ pub(crate) fn fetch(job: &Fetch<'_>, reference: &mut Reference, cancel: &Cancel)
         notes.push("the file on the server has another length: it is compared with its new content".to_owned());
     }
     let Data { wire, connect_time, granted, .. } = data;
-    let fetched = Fetched::over(wire, connect_time, granted, report, length, notes);
+    let surplus = matches!(job.amount, Amount::Size(Bytes(wanted)) if framing.may_exceed(wanted));
+    let fetched = Fetched { surplus, ..Fetched::over(wire, connect_time, granted, report, length, notes) };
     control.quit();
     if fetched.report.bytes == 0 && matches!(fetched.report.finish, Finish::PeerLeft(_)) {
         return Err(FetchError::Refused {

@@ -67,7 +67,8 @@ pub(crate) fn test(job: &Fetch<'_>, direction: Direction, cancel: &Cancel) -> Re
     }
     let results = if matches!(report.finish, Finish::Done) { control.end(&report, &mut data)? } else { None };
     let _ = tcp::reset_on_close(data.socket());
-    let mut fetched = Fetched { report, connect_time, granted, length: None, notes, far: None, other: None };
+    let mut fetched =
+        Fetched { report, connect_time, granted, length: None, surplus: false, notes, far: None, other: None };
     if let Some(results) = results {
         settle(&mut fetched, &results, reverse);
     }

@@ -60,7 +60,7 @@ pub(crate) fn test(job: &Fetch<'_>, direction: Direction, cancel: &Cancel) -> Re
         settle(&mut report, other.as_ref());
     }
     let far = other.as_ref().map(|other| far(other, &request, direction, &mut granted, &mut notes));
-    Ok(Fetched { report, connect_time, granted, length: None, notes, far, other })
+    Ok(Fetched { report, connect_time, granted, length: None, surplus: false, notes, far, other })
 }
 
 /// The receiver of an upload has the clock. But it can't have received more than was sent, nor in half the time; and if it says

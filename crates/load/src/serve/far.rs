@@ -90,7 +90,7 @@ pub(crate) fn run(job: &Fetch<'_>, workload: &Workload, cancel: &Cancel) -> Resu
     }
     let (_, request) = split(job, direction);
     let far = other.as_ref().map(|other| far(other, &request, direction, &mut granted, &mut notes));
-    Ok(Fetched { report, connect_time, granted, length: None, notes, far, other })
+    Ok(Fetched { report, connect_time, granted, length: None, surplus: false, notes, far, other })
 }
 
 /// A page over connections of our own protocol; with it the tokens of those that were used.
