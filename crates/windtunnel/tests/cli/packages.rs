@@ -80,3 +80,19 @@ fn the_tab_key_offers_commands_flags_paths_settings_and_workloads() {
     // What is hidden isn't offered beside what isn't.
     assert_eq!(offered(&script, "windtunnel w").split_whitespace().collect::<Vec<_>>(), ["watch", "web"]);
 }
+
+/// With a dynamic user systemd moves what is there and gives it to that user: root could undo nothing any more.
+#[test]
+fn no_unit_takes_the_folder_that_undoes_settings() {
+    let packaging = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging");
+    let files = std::fs::read_dir(packaging).unwrap().map(|entry| entry.unwrap().path());
+    let units: Vec<_> = files.filter(|path| path.extension().is_some_and(|end| end == "service")).collect();
+    assert!(units.len() >= 4, "{units:?}");
+    let purged = std::fs::read_to_string(format!("{packaging}/deb/postrm")).unwrap();
+    for unit in units {
+        let text = std::fs::read_to_string(&unit).unwrap();
+        let folder = text.lines().find_map(|line| line.strip_prefix("StateDirectory=")).unwrap();
+        assert!(folder.starts_with("windtunnel-"), "{}: {folder}", unit.display());
+        assert!(purged.contains(&format!("/var/lib/{folder}")), "{folder} isn't purged");
+    }
+}

@@ -23,6 +23,18 @@ options:
       - With I(state=confirmed) what must hold on the host; the task fails where it doesn't, as after a revert.
     type: dict
     default: {}
+  verdict:
+    description:
+      - An experiment of the host's journal instead of I(settings), by its name, the beginning of it, or C(last).
+      - Only what it recommends is changed, and only on the side of the transfers on which it acts.
+    type: str
+  side:
+    description: What this host is in the transfers that I(verdict) measured, unless it is what the host was on which the experiment ran.
+    type: str
+    choices: [sender, receiver]
+  journal:
+    description: The journal for I(verdict), if it isn't the one of the user that the task runs as.
+    type: path
   state:
     description:
       - C(applied) brings the settings into force, unless they are.
@@ -63,6 +75,11 @@ EXAMPLES = r"""
     state: confirmed
     settings: {sack: on, initcwnd: 20}
 
+- name: What the latest experiment recommends
+  windtunnel.tcp.settings:
+    verdict: last
+    journal: /home/net/.local/share/windtunnel/journal.sqlite3
+
 - name: As it was
   windtunnel.tcp.settings:
     state: undone
@@ -71,7 +88,7 @@ EXAMPLES = r"""
 RETURN = r"""
 changes:
   description: What the plan says of each setting, with C(old), C(new), C(target) and C(unchanged).
-  returned: with settings
+  returned: with settings or a verdict
   type: list
   elements: dict
 id:
@@ -103,6 +120,10 @@ def plan(module):
         wanted = words(module.params["settings"])
     except ValueError as error:
         module.fail_json(msg="settings: %s" % error)
+    if module.params["verdict"]:
+        wanted += ["--verdict", module.params["verdict"]]
+        for option in ("side", "journal"):
+            wanted += ["--" + option, module.params[option]] if module.params[option] else []
     if not wanted:
         return [], wanted
     if module.params["to"]:
@@ -130,7 +151,7 @@ def of_phase(module, phases):
 
 
 def applied(module, result):
-    if not module.params["settings"]:
+    if not module.params["settings"] and not module.params["verdict"]:
         module.fail_json(msg="settings: there are none to apply")
     result["changes"], wanted = plan(module)
     result["changed"] = any(not one["unchanged"] for one in result["changes"])
@@ -178,14 +199,20 @@ def main():
     module = AnsibleModule(
         argument_spec=dict(
             settings=dict(type="dict", default={}),
+            verdict=dict(type="str"),
+            side=dict(type="str", choices=["sender", "receiver"]),
+            journal=dict(type="path"),
             state=dict(type="str", choices=["applied", "confirmed", "undone"], default="applied"),
             to=dict(type="str"),
             confirm_within=dict(type="str", default="120s"),
             at_once=dict(type="bool", default=False),
             program=dict(type="path"),
         ),
+        required_by=dict(side=["verdict"], journal=["verdict"]),
         supports_check_mode=True,
     )
+    if module.params["settings"] and module.params["verdict"]:
+        module.fail_json(msg="settings and verdict: name one of them")
     result = dict(changed=False, pending=False)
     dict(applied=applied, confirmed=confirmed, undone=undone)[module.params["state"]](module, result)
     module.exit_json(**result)

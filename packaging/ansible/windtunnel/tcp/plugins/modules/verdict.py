@@ -34,7 +34,8 @@ EXAMPLES = r"""
   register: found
 
 - windtunnel.tcp.settings:
-    settings: "{{ found.verdict.settings }}"
+    verdict: "{{ found.id }}"
+    journal: /home/net/.local/share/windtunnel/journal.sqlite3
   when: found.action == 'set'
 """
 
@@ -46,6 +47,14 @@ id:
 action:
   description: What to do, as C(set), C(keep) or C(undecided).
   returned: always
+  type: str
+setting:
+  description: What to set, as KEY=VALUE, separated by spaces.
+  returned: if the action is C(set)
+  type: str
+host:
+  description: On which host of the experiment.
+  returned: if the action is C(set)
   type: str
 verdict:
   description: The report's verdict, with C(kind), C(settings), C(ratio), C(at_least), C(evidence), C(headline) and C(details).
@@ -68,7 +77,10 @@ def main():
     # 1 is the answer "no difference shown".
     found = ask(module, arguments, accept=(0, 1))
     verdict = found.get("verdict") or {}
-    module.exit_json(changed=False, id=found["id"], verdict=verdict, action=(verdict.get("answer") or {}).get("action", "undecided"))
+    answer = verdict.get("answer") or {}
+    action = answer.get("action", "undecided")
+    named = dict((name, answer.get(name)) for name in ("setting", "host")) if action == "set" else {}
+    module.exit_json(changed=False, id=found["id"], verdict=verdict, action=action, **named)
 
 
 if __name__ == "__main__":
