@@ -23,6 +23,14 @@ def test_programs_run_in_both_hosts_and_see_its_names():
         fetched = lab.run(["curl", "-s", "http://server/bytes/100kB"], capture_output=True, check=True)
         assert len(fetched.stdout) == 100_000
         assert lab.run(["cat"], input=b"given", capture_output=True).stdout == b"given"
+        # A line for a shell is one of that host's, not of this one's.
+        line = lab.run("readlink /proc/self/ns/net; exit 7", shell=True, capture_output=True, text=True)
+        assert line.returncode == 7 and line.args == "readlink /proc/self/ns/net; exit 7"
+        assert line.stdout.strip() not in ("", os.readlink("/proc/self/ns/net"))
+        assert lab.run("true").returncode == 0
+        for twice in ({"capture_output": True, "stdout": subprocess.PIPE}, {"input": b"", "stdin": subprocess.DEVNULL}):
+            with pytest.raises(ValueError):
+                lab.run(["true"], **twice)
         with pytest.raises(subprocess.CalledProcessError) as caught:
             lab.run(["false"], check=True)
         assert caught.value.cmd == ["false"]

@@ -123,8 +123,8 @@ def test_times_are_python_s():
     assert late[0]["goodput_bps"] == wt.predict([{"link_rate": "8mbit", "rtt": "40ms"}], **QUESTION)[0]["goodput_bps"]
 
 
-def test_cells_with_quotes_and_line_ends_stay_within_their_row():
-    own = 'a "quoted", cell\r\nof two lines'
+@pytest.mark.parametrize("own", ['a "quoted", cell\r\nof two lines', "old\rnew"])
+def test_cells_with_quotes_and_line_ends_stay_within_their_row(own):
     answers = wt.predict([{"path": "lan", "own": own}, {"path": "lan", "own": ""}], set="cc=reno", size="100kB")
     assert [answer["own"] for answer in answers] == [own, own, "", ""]
 

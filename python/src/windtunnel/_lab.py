@@ -62,19 +62,21 @@ class Lab:
             self._finalizer()
             raise
 
-    def popen(self, argv: Sequence[Argument], host: str = "client", **how: Any) -> "subprocess.Popen[Any]":
+    def popen(self, argv: Union[Argument, Sequence[Argument]], host: str = "client", **how: Any) -> "subprocess.Popen[Any]":
         """Starts a program in a host of the lab; ``how`` is what :class:`subprocess.Popen` takes. It ends with the lab.
 
-        The lab's names (``server``, ``client6``, …) resolve, and ``$WT_SERVER``, ``$WT_CLIENT6`` and so on are set, as for
-        ``lab run``. The program is in a session of its own.
+        With ``shell=True`` it is a line for the shell of that host. The lab's names (``server``, ``client6``, …) resolve, and
+        ``$WT_SERVER``, ``$WT_CLIENT6`` and so on are set, as for ``lab run``. The program is in a session of its own.
         """
         if not self._finalizer.alive:
             raise UsageProblem("the lab is no longer up", None, "run programs within its with")
         if host not in self.hosts:
             raise UsageProblem(f"the lab has no host {host!r}: it has {', '.join(self.hosts)}")
-        words = [os.fspath(word) for word in argv]
+        words = _words(argv)
         if not words:
             raise UsageProblem("there is no program to run")
+        if how.pop("shell", False):
+            words = ["sh", "-c", *words]
         folder = os.fspath(how.pop("cwd", None) or os.getcwd())
         known = dict(os.environ if how.get("env") is None else how["env"])
         for name, facts in self.hosts.items():
@@ -86,7 +88,7 @@ class Lab:
 
     def run(
         self,
-        argv: Sequence[Argument],
+        argv: Union[Argument, Sequence[Argument]],
         host: str = "client",
         *,
         check: bool = False,
@@ -104,8 +106,12 @@ class Lab:
         :class:`subprocess.TimeoutExpired`.
         """
         if capture_output:
+            if how.get("stdout") is not None or how.get("stderr") is not None:
+                raise ValueError("stdout and stderr arguments may not be used with capture_output.")
             how["stdout"] = how["stderr"] = subprocess.PIPE
         if input is not None:
+            if how.get("stdin") is not None:
+                raise ValueError("stdin and input arguments may not both be used.")
             how["stdin"] = subprocess.PIPE
         with self.popen(argv, host, **how) as process:
             try:
@@ -117,8 +123,9 @@ class Lab:
                     # It is of a group that isn't its own, where others are.
                     process.kill()
                 raise
-        words = [os.fspath(word) for word in argv]
-        done: subprocess.CompletedProcess[Any] = subprocess.CompletedProcess(words, process.returncode, out, err)
+        done: subprocess.CompletedProcess[Any] = subprocess.CompletedProcess(
+            argv if isinstance(argv, str) else _words(argv), process.returncode, out, err
+        )
         if check:
             done.check_returncode()
         return done
@@ -138,6 +145,11 @@ class Lab:
         self, kind: Optional[Type[BaseException]], error: Optional[BaseException], trace: Optional[TracebackType]
     ) -> None:
         self.close()
+
+
+def _words(argv: Union[Argument, Sequence[Argument]]) -> List[str]:
+    """The program and its arguments; one word alone is the program, as for :class:`subprocess.Popen`."""
+    return [os.fspath(word) for word in ([argv] if isinstance(argv, (str, bytes, os.PathLike)) else argv)]
 
 
 def _is_leader(process: "subprocess.Popen[Any]") -> bool:

@@ -41,11 +41,16 @@ def predict(table: Any, **options: Any) -> Any:
 
 def as_csv(asked: _frames.Columns) -> bytes:
     """The question. Every cell is quoted where it must be, and nothing is rounded."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(asked)
-    writer.writerows(zip(*([_options.text(cell) for cell in cells] for cells in asked.values())))
-    return text.getvalue().encode()
+    rows = [list(asked), *zip(*([_options.text(cell) for cell in cells] for cells in asked.values()))]
+
+    def written(quoting: int) -> str:
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n", quoting=quoting).writerows(rows)
+        return text.getvalue()
+
+    text = written(csv.QUOTE_MINIMAL)
+    # Before Python 3.13 a carriage return isn't quoted, and ends the line for who reads it.
+    return (written(csv.QUOTE_ALL) if "\r" in text else text).encode()
 
 
 class _Answers:
