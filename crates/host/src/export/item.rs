@@ -5,7 +5,7 @@ use crate::route_text::{self, Names};
 use crate::snapshot::{RouteIndex, Snapshot};
 use crate::system::Action;
 use std::net::IpAddr;
-use wt_sys::route::Route;
+use wt_sys::route::{PRIORITY_V6, Route};
 
 /// One setting to be exported.
 #[derive(Debug, Clone)]
@@ -125,12 +125,10 @@ fn item(change: &Change, wanted: &Snapshot, routes: &RouteIndex<'_>, names: &Nam
 }
 
 fn route_item(route: &Route, names: &Names) -> RouteItem {
-    /// What routes of IPv6 have if nobody says otherwise: `IP6_RT_PRIO_USER` of the kernel.
-    const USUAL_IPV6: u32 = 1_024;
     let hops = route.hops();
     let hop = hops.first();
     let (address, bits) = route.destination();
-    let usual = if route.is_v6() { USUAL_IPV6 } else { 0 };
+    let usual = if route.is_v6() { PRIORITY_V6 } else { 0 };
     RouteItem {
         device: hop.map_or_else(String::new, |hop| names.get(hop.device)),
         network: format!("{address}/{bits}"),

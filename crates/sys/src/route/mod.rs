@@ -47,6 +47,9 @@ pub const PROTO_RA: u8 = 9;
 /// `RTN_UNICAST`.
 pub const KIND_UNICAST: u8 = 1;
 
+/// What the kernel takes a route of IPv6 to have that comes without a priority: `IP6_RT_PRIO_USER` of its ipv6_route.h.
+pub const PRIORITY_V6: u32 = 1_024;
+
 /// A metric of a route that is a number.
 ///
 /// # Source
@@ -282,7 +285,8 @@ impl Route {
         narrow.attributes.insert(RTA_TABLE, TABLE_MAIN.to_ne_bytes().to_vec());
         narrow.attributes.insert(RTA_DST, octets(target));
         if self.is_v6() {
-            narrow.attributes.remove(&RTA_PRIORITY);
+            // Named, so that it has the key under which the kernel will list it.
+            narrow.attributes.insert(RTA_PRIORITY, PRIORITY_V6.to_ne_bytes().to_vec());
         }
         narrow
     }

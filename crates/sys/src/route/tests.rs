@@ -34,6 +34,15 @@ fn metrics_are_set_and_taken_away_without_touching_the_rest() {
 }
 
 #[test]
+fn a_narrower_route_of_ipv6_has_the_key_that_the_kernel_gives_it() {
+    let mut body = vec![10, 0, 0, 0, 254, 2, 0, 1, 0, 0, 0, 0];
+    super::push(&mut body, super::RTA_PRIORITY, &256_u32.to_ne_bytes());
+    let narrow = Route::from_bytes(&body).unwrap().narrowed("2001:db8::9".parse().unwrap(), 128);
+    assert_eq!(narrow.priority(), super::PRIORITY_V6);
+    assert_eq!(default_route().narrowed("192.0.2.9".parse().unwrap(), 32).priority(), 0);
+}
+
+#[test]
 fn a_stored_route_reads_back_and_rubbish_does_not() {
     let route = default_route();
     assert_eq!(route.to_string().parse::<Route>().unwrap(), route);

@@ -24,6 +24,7 @@ mod serve_floods;
 mod settings;
 mod settings_check;
 mod settings_others;
+mod settings_routes;
 mod settings_whole;
 mod studies;
 mod traffic;
