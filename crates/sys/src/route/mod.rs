@@ -428,7 +428,14 @@ impl Route {
             RTA_ENCAP => Some(RTA_ENCAP | NLA_F_NESTED),
             kind => Some(kind),
         };
-        RawMessage { kind, body: self.emit(send_as) }
+        let mut body = self.emit(send_as);
+        // IPv4 takes a route over an object that comes without metrics for any that there is, whatever metrics that has.
+        if object && kind == RTM_NEWROUTE && !self.attributes.contains_key(&RTA_METRICS) {
+            let mut none = Vec::new();
+            push(&mut none, Metric::Initcwnd as u16, &0_u32.to_ne_bytes());
+            push(&mut body, RTA_METRICS, &none);
+        }
+        RawMessage { kind, body }
     }
 }
 

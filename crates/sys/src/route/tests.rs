@@ -43,6 +43,18 @@ fn a_narrower_route_of_ipv6_has_the_key_that_the_kernel_gives_it() {
 }
 
 #[test]
+fn a_route_over_an_object_says_that_it_has_no_metrics() {
+    let sent = |route: &Route, kind| Route::from_bytes(&route.message(kind).body).unwrap();
+    let plain = default_route();
+    let mut over_object = plain.clone();
+    over_object.attributes.insert(super::RTA_NH_ID, 7_u32.to_ne_bytes().to_vec());
+    assert_eq!(sent(&over_object, super::RTM_NEWROUTE).metrics().get(Metric::Initcwnd), Some(0));
+    for (route, kind) in [(&over_object, super::RTM_DELROUTE), (&plain, super::RTM_NEWROUTE)] {
+        assert!(sent(route, kind).metrics().is_empty());
+    }
+}
+
+#[test]
 fn a_stored_route_reads_back_and_rubbish_does_not() {
     let route = default_route();
     assert_eq!(route.to_string().parse::<Route>().unwrap(), route);

@@ -18,3 +18,21 @@ fn a_target_of_ipv6_gets_its_settings_and_loses_them_again_whichever_route_cover
     );
     assert_eq!(ran.out, "code 0\n1\nBACK\n".repeat(4), "{}", ran.err);
 }
+
+#[test]
+fn a_route_over_a_nexthop_object_is_put_back_in_time_and_by_undo() {
+    let directory = directory();
+    let ran = script(
+        directory.path(),
+        "ip nexthop add id 7 via 10.0.0.2 dev v0; ip nexthop add id 8 via 10.0.0.3 dev v0; ip nexthop add id 9 group 7/8
+         ip nexthop add id 17 via 2001:db8::3 dev v0; ip route add 198.51.100.0/24 nhid 9; ip -6 route add 2001:db8:9::/48 nhid 17
+         ip route replace default nhid 7; ended() { for each in 1 2; do flock -w 30 $STATE/checkpoints/$1/guard.lock true; done; }
+         all() { ip route; ip -6 route; }; all > before; back() { all > after; diff before after && echo BACK; }
+         n=0; for to in default 198.51.100.0/24 2001:db8:9::/48 203.0.113.9; do
+             n=$((n + 1)); wt apply initcwnd=20 --to $to --confirm-within 1s > out || cat out; all | grep -q 'initcwnd 20' && ended $n; back
+             n=$((n + 1)); wt apply mss=900 --to $to --yes > out || cat out; all | grep -q 'advmss 900' && wt undo > out || cat out; back
+         done; wt history",
+    );
+    assert!(ran.out.starts_with(&"BACK\n".repeat(8)), "{}{}", ran.out, ran.err);
+    assert!(!ran.out.contains("revert-failed"), "{}", ran.out);
+}
