@@ -3,7 +3,7 @@
 use super::outcome::AppliedRow;
 use crate::change::{Change, Place};
 use crate::knob::{Knob, Value};
-use crate::snapshot::{RouteIndex, Snapshot};
+use crate::snapshot::{RouteIndex, Snapshot, route_key};
 use crate::system::{ObservedConnection, ObservedPlace, System};
 use std::net::IpAddr;
 use wt_sys::route::{Metric, Metrics, Route};
@@ -20,7 +20,10 @@ pub(super) fn observe(
     let mut wrong = Vec::new();
     let routes = RouteIndex::of(&wanted.routes);
     for (change, row) in changes.iter().zip(rows).filter(|(change, _)| !change.unchanged) {
-        let places = places_of(change, wanted, &routes);
+        let mut places = places_of(change, wanted, &routes);
+        if is_passed_by(change, seen.system, &routes) {
+            places.retain(|place| !matches!(place, ObservedPlace::Pair { .. }));
+        }
         let Some((value, fits)) = places.into_iter().find_map(|place| compare(change, seen.at(place)?)) else {
             continue;
         };
@@ -30,6 +33,19 @@ pub(super) fn observe(
         row.observed = Some(value);
     }
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
+}
+
+/// Whether packets to a target follow another route than the one that was changed for it, as rules may have it: then nobody
+/// stands in for the target.
+fn is_passed_by(change: &Change, system: &mut dyn System, routes: &RouteIndex<'_>) -> bool {
+    let Place::Route(key) = &change.place else { return false };
+    let target = routes.get_hex(key).map(Route::destination).and_then(|(address, bits)| whole(address, bits));
+    target.and_then(|target| system.route_to(target).ok()).is_some_and(|followed| route_key(&followed) != *key)
+}
+
+/// The address, if it isn't that of a whole network.
+fn whole(address: IpAddr, bits: u8) -> Option<IpAddr> {
+    (bits == if address.is_ipv4() { 32 } else { 128 }).then_some(address)
 }
 
 /// Connections that were made, each once.
@@ -60,9 +76,6 @@ const MOST_PLACES: usize = 8;
 /// Where a connection shows a change: the first that can be made and tells.
 fn places_of(change: &Change, wanted: &Snapshot, routes: &RouteIndex<'_>) -> Vec<ObservedPlace> {
     let Ok(knob) = Knob::find(&change.key) else { return Vec::new() };
-    let whole = |address: IpAddr, bits: u8| {
-        (bits == if address.is_ipv4() { 32 } else { 128 }).then_some(ObservedPlace::Target(address))
-    };
     match &change.place {
         Place::Host if ON_LOOPBACK.contains(&knob.name) => vec![ObservedPlace::ThisHost],
         Place::Link(name) if ON_DEVICE.contains(&knob.name) => {
@@ -76,12 +89,12 @@ fn places_of(change: &Change, wanted: &Snapshot, routes: &RouteIndex<'_>) -> Vec
             let (address, bits) = route.destination();
             // Who doesn't answer, or is a whole network, is stood in for.
             let pair = ObservedPlace::Pair { metrics: route.metrics(), v6: route.is_v6() };
-            whole(address, bits).into_iter().chain([pair]).collect()
+            whole(address, bits).map(ObservedPlace::Target).into_iter().chain([pair]).collect()
         }
         Place::Route(_) => Vec::new(),
         Place::Connections(target) => {
             let rule = wanted.connections_with(target);
-            rule.and_then(|rule| whole(rule.address, rule.bits)).into_iter().collect()
+            rule.and_then(|rule| whole(rule.address, rule.bits)).map(ObservedPlace::Target).into_iter().collect()
         }
     }
 }

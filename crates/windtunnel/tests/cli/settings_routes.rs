@@ -1,6 +1,7 @@
 //! Settings on routes of every kind: what the kernel makes of a route isn't always what was sent.
 
-use crate::common::host::{directory, script};
+use crate::common::host::{directory, json, rows, script};
+use serde_json::Value;
 
 #[test]
 fn a_target_of_ipv6_gets_its_settings_and_loses_them_again_whichever_route_covers_it() {
@@ -35,4 +36,48 @@ fn a_route_over_a_nexthop_object_is_put_back_in_time_and_by_undo() {
     );
     assert!(ran.out.starts_with(&"BACK\n".repeat(8)), "{}{}", ran.out, ran.err);
     assert!(!ran.out.contains("revert-failed"), "{}", ran.out);
+}
+
+#[test]
+fn a_target_that_rules_send_by_another_table_is_refused_and_says_where_it_can_be_set() {
+    let directory = directory();
+    let ran = script(
+        directory.path(),
+        "ip route add default via 10.0.0.7 dev v0 table 100; ip rule add to 192.0.2.0/24 lookup 100 prio 100
+         ip -6 route add default via 2001:db8::7 dev v0 table 101; ip -6 rule add to 2001:db8:77::/48 lookup 101 prio 100
+         ip route add 192.0.2.8 via 10.0.0.2
+         for to in 192.0.2.8 192.0.2.9 192.0.2.0/25 2001:db8:77::9; do wt apply initcwnd=20 --to $to; echo code $?; done
+         (ip route; ip -6 route) | grep -c 'initcwnd'; for to in 198.51.100.9 192.0.0.0/16 2001:db8:78::9; do wt apply initcwnd=20 --to $to --yes > out; echo code $?; done",
+    );
+    assert_eq!(ran.out, format!("{}0\n{}", "code 2\n".repeat(4), "code 0\n".repeat(3)), "{}", ran.err);
+    for words in ["via 10.0.0.7 dev v0\" of table 100", "via 2001:db8::7 dev v0\" of table 101", "ip route change"] {
+        assert!(ran.err.contains(words), "{words}: {}", ran.err);
+    }
+}
+
+#[test]
+fn nobody_stands_in_for_a_target_that_a_changed_route_does_not_lead_to() {
+    let directory = directory();
+    let object = json(
+        directory.path(),
+        "ip route add default via 10.0.0.7 dev v0 table 100; ip rule add to 192.0.2.8 lookup 100 prio 100
+         ip route add 192.0.2.8 via 10.0.0.2; ip route add 192.0.2.9 via 10.0.0.2; wt apply initcwnd=20 --to v0 --json",
+    );
+    let observed = |target: &str| {
+        let rows = rows(&object, "applied");
+        let of_target = rows.iter().find(|row| row["target"].as_str().is_some_and(|text| text.contains(target)));
+        of_target.map_or(Value::Null, |row| row["observed"].clone())
+    };
+    assert_eq!((observed("192.0.2.8 "), observed("192.0.2.9 ")), (Value::Null, 20.into()), "{object}");
+}
+
+#[test]
+fn of_two_routes_to_a_target_the_one_that_is_followed_is_changed() {
+    let directory = directory();
+    let ran = script(
+        directory.path(),
+        "ip route add 192.0.2.9 via 10.0.0.3 metric 5; ip route add 192.0.2.9 via 10.0.0.2 metric 256
+         wt apply initcwnd=20 --to 192.0.2.9 > out || cat out; ip route show 192.0.2.9 | grep initcwnd",
+    );
+    assert!(ran.out.contains("metric 5 ") && !ran.out.contains("metric 256"), "{}{}", ran.out, ran.err);
 }

@@ -20,10 +20,12 @@ impl Builder<'_> {
         let host_bits = if address.is_ipv4() { 32 } else { 128 };
         let bits = bits.unwrap_or(host_bits);
         let wanted = (masked(address, bits), bits);
-        let exact = self.plan.wanted.routes.iter().find(|route| {
+        let target = if bits == host_bits { address.to_string() } else { format!("{}/{bits}", wanted.0) };
+        self.check_table(knob, wanted, &target)?;
+        let exact = self.plan.wanted.routes.iter().filter(|route| {
             route.destination() == wanted && route.table() == TABLE_MAIN && route.tos() == 0 && is_unicast(route)
         });
-        let target = if bits == host_bits { address.to_string() } else { format!("{}/{bits}", wanted.0) };
+        let exact = exact.min_by_key(|route| route.priority());
         let why = format!("on the route to {target}: the narrowest place; other traffic isn't touched");
         if let Some(exact) = exact.cloned() {
             if exact.protocol() == PROTO_RA {
@@ -45,6 +47,26 @@ impl Builder<'_> {
         self.tell_narrower(knob, wanted);
         let narrow = covering.narrowed(wanted.0, bits);
         self.on_route(knob, &covering, &narrow, asked, &why)
+    }
+
+    /// Refuses a target whose packets the rules send by another table: they would pass by a route of the main one.
+    fn check_table(&mut self, knob: &'static Knob, wanted: (IpAddr, u8), target: &str) -> Result<(), PlanError> {
+        // Where nothing leads, or a route for a part only, this says nothing of the whole.
+        let Ok(followed) = self.system.route_to(wanted.0) else { return Ok(()) };
+        let table = followed.table();
+        if table == TABLE_MAIN || !is_unicast(&followed) || followed.destination().1 > wanted.1 {
+            return Ok(());
+        }
+        let place = if knob.host.is_some() { "for the whole host (--to host), or " } else { "" };
+        Err(PlanError::WrongPlace {
+            key: knob.name,
+            place: format!("a route to {target}"),
+            instead: format!(
+                "the rules of this host (ip rule) have packets to it follow \"{}\" of table {table}, and only routes of the main \
+                 table are set; it can be set {place}by hand on that route (ip route change … table {table})",
+                route_text::short(&followed, &self.names)
+            ),
+        })
     }
 
     /// The route by which all of a network is reached. The kernel is asked for one address of it, and may answer with a route that is
