@@ -38,4 +38,9 @@ pub enum FileStep {
         /// The file.
         path: PathBuf,
     },
+    /// Removes a directory, which must be empty.
+    RemoveDirectory {
+        /// The directory.
+        path: PathBuf,
+    },
 }

@@ -228,6 +228,10 @@ impl System for RealSystem {
                 let path = at(path);
                 found(fs::remove_file(&path)).map(drop).map_err(SysError::io(format!("remove {}", path.display())))
             }
+            FileStep::RemoveDirectory { path } => {
+                let path = at(path);
+                fs::remove_dir(&path).map_err(SysError::io(format!("remove {}", path.display())))
+            }
         }
     }
 

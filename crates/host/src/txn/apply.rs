@@ -237,7 +237,13 @@ impl Transaction<'_> {
 
     /// Ends a change of which nothing is written yet.
     fn give_up(&mut self, error: TxnError) -> TxnError {
-        let _ = enter(self.system, self.store, &self.checkpoint, &mut self.state, Phase::Reverted);
+        let id = self.checkpoint.id;
+        let ended = enter(self.system, self.store, &self.checkpoint, &mut self.state, Phase::Reverted);
+        // On a full disk the state that lies ready needs no room.
+        let ended = ended.is_ok() || self.store.use_last_state(self.system, id).is_ok();
+        if !ended && matches!(self.store.begun(self.system, id), Ok(None)) {
+            let _ = self.store.discard(self.system, id);
+        }
         error
     }
 

@@ -51,13 +51,23 @@ pub fn confirm(system: &mut dyn System, store: &Store, id: Option<CheckpointId>)
 
 /// Why there is nothing to confirm: because it was put back, if so.
 fn nothing_pending(system: &mut dyn System, store: &Store, id: Option<CheckpointId>) -> Result<TxnError, TxnError> {
-    let last = store.ids(system)?.last().copied();
-    let Some(id) = id.or(last) else { return Ok(TxnError::NothingPending) };
-    let state = store.read_state(system, id)?;
-    Ok(match state.phase {
-        Phase::Reverted if state.by_guard => TxnError::TooLate { id },
+    let found = match id {
+        Some(id) => Some((id, store.read_state(system, id)?)),
+        None => last_begun(system, store)?,
+    };
+    Ok(match found {
+        Some((id, state)) if state.phase == Phase::Reverted && state.by_guard => TxnError::TooLate { id },
         _ => TxnError::NothingPending,
     })
+}
+
+fn last_begun(system: &mut dyn System, store: &Store) -> Result<Option<(CheckpointId, State)>, TxnError> {
+    for id in store.ids(system)?.into_iter().rev() {
+        if let Some(state) = store.begun(system, id)? {
+            return Ok(Some((id, state)));
+        }
+    }
+    Ok(None)
 }
 
 /// The same by somebody who has the lock.

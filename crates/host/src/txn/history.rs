@@ -71,16 +71,19 @@ pub fn history(system: &mut dyn System, store: &Store) -> Result<Vec<HistoryRow>
                 error: (!state.errors.is_empty()).then(|| state.errors.join("; ")),
                 notes: state.notes,
             },
-            Err(error) => HistoryRow {
-                id,
-                created: None,
-                phase: None,
-                since: None,
-                changes: Vec::new(),
-                here: false,
-                error: Some(error.to_string()),
-                notes: Vec::new(),
-            },
+            Err(error) => {
+                let never_begun = matches!(store.begun(system, id), Ok(None));
+                HistoryRow {
+                    id,
+                    created: None,
+                    phase: never_begun.then_some("never-begun"),
+                    since: None,
+                    changes: Vec::new(),
+                    here: false,
+                    error: (!never_begun).then(|| error.to_string()),
+                    notes: Vec::new(),
+                }
+            }
         });
     }
     Ok(rows)
@@ -131,10 +134,7 @@ pub fn verify(system: &mut dyn System, store: &Store, survey: &Survey) -> Result
     };
     let here = system.identity();
     for id in store.ids(system)?.into_iter().rev() {
-        let state = store.read_state(system, id)?;
-        if !state.phase.is_in_force() {
-            continue;
-        }
+        let Some(state) = store.begun(system, id)?.filter(|state| state.phase.is_in_force()) else { continue };
         let checkpoint = store.read(system, id)?;
         if !checkpoint.concerns(&here) {
             continue;

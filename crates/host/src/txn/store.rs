@@ -243,6 +243,23 @@ impl Store {
         self.load(system, id, &self.of(id).join(STATE), STATE_FORMAT)
     }
 
+    /// The same of any change of the list; `None` for one that was never begun: whoever was to make it ended before a state was stored.
+    pub(crate) fn begun(&self, system: &mut dyn System, id: CheckpointId) -> Result<Option<State>, StoreError> {
+        match self.read_state(system, id) {
+            Err(StoreError::NoSuch(_)) => Ok(None),
+            read => read.map(Some),
+        }
+    }
+
+    /// Takes away what is stored of a change that was never begun.
+    pub(crate) fn discard(&self, system: &mut dyn System, id: CheckpointId) -> Result<(), StoreError> {
+        let path = self.of(id);
+        for name in system.list(&path)? {
+            system.file(&FileStep::Remove { path: path.join(name) })?;
+        }
+        Ok(system.file(&FileStep::RemoveDirectory { path })?)
+    }
+
     fn load<T: for<'de> Deserialize<'de>>(
         &self,
         system: &mut dyn System,

@@ -1,4 +1,4 @@
-use super::error::TxnError;
+use super::error::{StoreError, TxnError};
 use super::revert::{put_back, put_forward};
 use super::store::Store;
 use crate::change::{Change, CheckpointId};
@@ -19,7 +19,11 @@ pub fn in_force(
         None => store.ids(system)?,
     };
     for each in ids.into_iter().rev() {
-        let state = store.read_state(system, each)?;
+        let state = match store.begun(system, each)? {
+            Some(state) => state,
+            None if id.is_some() => return Err(StoreError::NoSuch(each).into()),
+            None => continue,
+        };
         if state.phase.is_in_force() {
             let checkpoint = store.read(system, each)?;
             if id.is_some() || checkpoint.concerns(&here) {

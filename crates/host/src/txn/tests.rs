@@ -1,17 +1,20 @@
 //! Changes on a kernel of paper, whose congestion controls come and go.
 
+use super::apply::{ApplyOptions, apply};
 use super::confirm::confirm;
-use super::error::TxnError;
-use super::guard::{Next, step};
-use super::history::{drift, history, pending};
+use super::error::{StoreError, TxnError};
+use super::guard::{GuardCommand, Next, step};
+use super::history::{drift, history, pending, verify};
 use super::recovery::{damaged, recover};
 use super::revert::revert;
 use super::store::Store;
+use super::switch::in_force;
 use crate::change::{
-    CHECKPOINT_FORMAT, Change, Checkpoint, CheckpointId, FileChange, Phase, Place, SCHEMA_VERSION, ScopeName, State,
+    CHECKPOINT_FORMAT, Change, Checkpoint, CheckpointId, FileChange, Phase, Place, Plan, SCHEMA_VERSION, ScopeName,
+    State,
 };
 use crate::knob::Value;
-use crate::read::KernelVersion;
+use crate::read::{KernelVersion, Survey};
 use crate::snapshot::{ALLOWED_CC, AVAILABLE_CC, CC, DevicePart, Scope, Snapshot};
 use crate::system::{
     Action, Details, Devices, FileStep, Identity, Now, ObservedConnection, ObservedPlace, Ownership, RealSystem, System,
@@ -19,6 +22,7 @@ use crate::system::{
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::Path;
+use std::time::Duration;
 use wt_bpf::ConnectionRule;
 use wt_sys::link::Link;
 use wt_sys::route::Route;
@@ -461,6 +465,38 @@ fn a_damaged_state_is_found_unless_what_it_belongs_to_is_over() {
     std::fs::write(&state, b"{\"format\":").unwrap();
     let found = damaged(&mut paper, &made.store).unwrap();
     assert!(found.len() == 1 && found[0].id == "damaged-state" && found[0].text.contains("state.json"), "{found:?}");
+}
+
+#[test]
+fn a_change_that_was_never_begun_keeps_nobody_from_looking_at_the_others() {
+    let mut paper = Paper::new();
+    let made = made(&mut paper, &[(TTL, "77")]);
+    let id = made.store.create(&mut paper).unwrap();
+    let survey = Survey::take(&mut paper).unwrap();
+    assert_eq!(verify(&mut paper, &made.store, &survey).unwrap().checked, [made.checkpoint.id]);
+    assert_eq!(in_force(&mut paper, &made.store, None).unwrap().0, made.checkpoint.id);
+    assert!(matches!(in_force(&mut paper, &made.store, Some(id)), Err(TxnError::Store(StoreError::NoSuch(_)))));
+    let row = &history(&mut paper, &made.store).unwrap()[0];
+    assert_eq!((row.id, row.phase, &row.error), (id, Some("never-begun"), &None));
+    let over = State { phase: Phase::Undone, ..made.state.clone() };
+    made.store.write_state(&mut paper, made.checkpoint.id, &over).unwrap();
+    assert!(matches!(confirm(&mut paper, &made.store, None), Err(TxnError::NothingPending)));
+}
+
+#[test]
+fn a_change_that_finds_no_room_leaves_nothing_stored() {
+    let mut paper = Paper::new();
+    let made = made(&mut paper, &[(TTL, "77")]);
+    let over = State { phase: Phase::Undone, ..made.state.clone() };
+    made.store.write_state(&mut paper, made.checkpoint.id, &over).unwrap();
+    let survey =
+        Survey { identity: Identity { net_admin: true, ..paper.identity() }, ..Survey::take(&mut paper).unwrap() };
+    let plan = Plan::new("host".to_owned(), survey.snapshot.clone());
+    paper.is_full = true;
+    let guard = GuardCommand { program: "false".into(), args: Vec::new() };
+    let options = ApplyOptions { confirm_within: Duration::from_secs(1), yes: false, observe: false, guard };
+    apply(&mut paper, &made.store, &survey, &plan, &options).unwrap_err();
+    assert_eq!(made.store.ids(&mut paper).unwrap(), [made.checkpoint.id]);
 }
 
 #[test]

@@ -83,12 +83,7 @@ fn undone(checkpoint: &Checkpoint, was_confirmed: bool, notes: Vec<String>) -> U
 fn latest(system: &mut dyn System, store: &Store) -> Result<Option<(Checkpoint, State)>, TxnError> {
     let here = system.identity();
     for id in store.ids(system)?.into_iter().rev() {
-        let state = match store.read_state(system, id) {
-            Ok(state) => state,
-            // Whoever was to make it ended before anything was begun.
-            Err(StoreError::NoSuch(_)) => continue,
-            Err(error) => return Err(error.into()),
-        };
+        let Some(state) = store.begun(system, id)? else { continue };
         if state.phase.is_in_force() || state.phase == Phase::RevertFailed {
             let checkpoint = store.read(system, id)?;
             if checkpoint.concerns(&here) {
