@@ -7,7 +7,7 @@ mod held;
 pub use held::hold_connections;
 
 use crate::boot::ends_with_the_boot;
-use crate::change::{Change, Checkpoint, DROP_IN, FileChange, LastingFile, Place, Risk, ScopeName};
+use crate::change::{Change, Checkpoint, CheckpointId, DROP_IN, FileChange, LastingFile, Place, Risk, ScopeName};
 use crate::drop_in::merged;
 use crate::export;
 use crate::hex::{from_hex, to_hex};
@@ -131,6 +131,12 @@ fn by_device(checkpoint: &Checkpoint) -> BTreeMap<String, Vec<&Change>> {
     devices
 }
 
+/// What a change's files are called. They are read in the order of their names, and the last one wins: that of a later change sorts
+/// behind all before it, also behind those that were called `windtunnel-9`.
+fn file_name(id: CheckpointId) -> String {
+    format!("windtunnel-change-{:06}", id.0)
+}
+
 fn manager_file(
     system: &mut dyn System,
     checkpoint: &Checkpoint,
@@ -141,7 +147,6 @@ fn manager_file(
 ) -> SysResult<()> {
     let items = export::items(changes.iter().copied(), &checkpoint.wanted, survey);
     let commands: Vec<String> = export::commands_for(&checkpoint.actions, &checkpoint.before, survey, device);
-    let id = checkpoint.id;
     let Some(manager) = survey.managers.devices.get(device) else {
         let text = format!(
             "nobody configures {device} that could be told: this ends with the next reboot. To make it stay, let your network's start run: {}",
@@ -152,7 +157,7 @@ fn manager_file(
     };
     let taken = |path: &str| persisted.files.iter().any(|file| file.path == Path::new(path));
     let LastingFile { path, content, mode, skipped, .. } =
-        lasting(device, manager, &items, &commands, &format!("windtunnel-{id}"), survey, &taken);
+        lasting(device, manager, &items, &commands, &file_name(checkpoint.id), survey, &taken);
     persisted.notes.extend(
         skipped.into_iter().map(|risk| Risk::new(&risk.key, format!("{}: this ends with the next reboot", risk.text))),
     );

@@ -89,7 +89,7 @@ fn two_devices_of_one_manager_get_a_file_each() {
              cd $ROOT/etc/network/if-up.d; grep -l IFACE *; grep -h IFACE *; wt undo > /dev/null; ls"
         ),
     );
-    let wanted = "2\ncode 0\nwindtunnel-1\nwindtunnel-1-2\n";
+    let wanted = "2\ncode 0\nwindtunnel-change-000001\nwindtunnel-change-000001-2\n";
     assert!(ran.out.starts_with(wanted), "{}{}", ran.out, ran.err);
     assert!(ran.out.contains("= v0 ]") && ran.out.contains("= e0 ]") && ran.out.ends_with("then\n"), "{}", ran.out);
 }

@@ -81,3 +81,19 @@ fn of_two_routes_to_a_target_the_one_that_is_followed_is_changed() {
     );
     assert!(ran.out.contains("metric 5 ") && !ran.out.contains("metric 256"), "{}{}", ran.out, ran.err);
 }
+
+#[test]
+fn of_two_changes_of_a_route_the_later_one_wins_at_boot() {
+    let directory = directory();
+    // The ninth and the tenth change, and a file of a version that didn't pad the number.
+    let ran = script(
+        directory.path(),
+        "mkdir -p $ROOT/etc/network/if-up.d $STATE/checkpoints/8; echo 'iface v0 inet static' > $ROOT/etc/network/interfaces
+         echo 'ip route change default via 10.0.0.2 initcwnd 9' > $ROOT/etc/network/if-up.d/windtunnel-9
+         for n in 20 40; do wt apply initcwnd=$n --to default --yes > out || cat out; done; wt history | grep -c confirmed
+         ip route replace default via 10.0.0.2; for file in $(LC_ALL=C ls $ROOT/etc/network/if-up.d); do IFACE=v0 sh $ROOT/etc/network/if-up.d/$file; done
+         ip route show default; wt undo 2> error || cat error; ls $ROOT/etc/network/if-up.d; wt undo > out; ls $ROOT/etc/network/if-up.d",
+    );
+    assert!(ran.out.starts_with("2\n") && ran.out.contains("initcwnd 40"), "{}{}", ran.out, ran.err);
+    assert!(ran.out.ends_with("windtunnel-9\nwindtunnel-change-000009\nwindtunnel-9\n"), "{}{}", ran.out, ran.err);
+}
