@@ -6,24 +6,25 @@ use std::path::Path;
 
 /// A file of kernel settings with some lines replaced, added or (`None`) taken out.
 #[must_use]
-pub(crate) fn merged(base: &str, set: &BTreeMap<&str, Option<&str>>) -> String {
+pub(crate) fn merged(base: &[u8], set: &BTreeMap<&str, Option<&str>>) -> Vec<u8> {
     let mut left = set.clone();
-    let mut text = String::new();
-    for line in base.lines() {
-        let name = assignments(line, Path::new("")).pop().map(|line| line.name);
+    let mut text = Vec::new();
+    for line in base.split_inclusive(|byte| *byte == b'\n') {
+        let name = assignments(&String::from_utf8_lossy(line), Path::new("")).pop().map(|line| line.name);
         match name.as_deref().and_then(|name| set.get(name).map(|value| (name, value))) {
-            None => text.push_str(&format!("{line}\n")),
+            // Of any encoding.
+            None => text.extend([line.strip_suffix(b"\n").unwrap_or(line), b"\n"].concat()),
             // The first of several lines is replaced, the others go.
             Some((name, _)) => {
                 if let Some(Some(value)) = left.remove(name) {
-                    text.push_str(&assignment(name, value));
+                    text.extend(assignment(name, value).into_bytes());
                 }
             }
         }
     }
     for (name, value) in left {
         if let Some(value) = value {
-            text.push_str(&assignment(name, value));
+            text.extend(assignment(name, value).into_bytes());
         }
     }
     text
@@ -42,15 +43,15 @@ mod tests {
 
     #[test]
     fn lines_are_replaced_added_and_taken_out_and_others_kept() {
-        let base = "# mine\nnet.ipv4.tcp_sack = 1\nkernel.x = 5\nnet/ipv4/tcp_sack=0\n";
+        let base = b"# mine, caf\xe9\nnet.ipv4.tcp_sack = 1\nkernel.x = 5\nnet/ipv4/tcp_sack=0";
         let set = BTreeMap::from([
             ("net.ipv4.tcp_sack", Some("0")),
             ("net.ipv4.tcp_rmem", Some("1\t2\t3")),
             ("kernel.y", None),
         ]);
         let text = merged(base, &set);
-        assert_eq!(text, "# mine\nnet.ipv4.tcp_sack = 0\nkernel.x = 5\nnet.ipv4.tcp_rmem = 1 2 3\n");
+        assert_eq!(text, b"# mine, caf\xe9\nnet.ipv4.tcp_sack = 0\nkernel.x = 5\nnet.ipv4.tcp_rmem = 1 2 3\n");
         let back = merged(&text, &BTreeMap::from([("net.ipv4.tcp_sack", Some("1")), ("net.ipv4.tcp_rmem", None)]));
-        assert_eq!(back, "# mine\nnet.ipv4.tcp_sack = 1\nkernel.x = 5\n");
+        assert_eq!(back, b"# mine, caf\xe9\nnet.ipv4.tcp_sack = 1\nkernel.x = 5\n");
     }
 }

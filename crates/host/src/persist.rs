@@ -57,14 +57,15 @@ pub(crate) fn files(system: &mut dyn System, checkpoint: &Checkpoint, survey: &S
     held::files(system, checkpoint, &mut persisted)?;
     if !sysctls.is_empty() {
         let old = system.read_file(Path::new(DROP_IN))?;
-        let base =
-            old.as_ref().map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_else(|| HEADER.to_owned());
-        let new = merged(&base, &sysctls.iter().map(|(name, text)| (*name, Some(*text))).collect());
+        let base = old.as_deref().unwrap_or(HEADER.as_bytes());
+        let new = merged(base, &sysctls.iter().map(|(name, text)| (*name, Some(*text))).collect());
+        let path = system.followed(Path::new(DROP_IN));
+        let mode = system.ownership(&path)?.map_or(0o644, |found| found.mode);
         persisted.files.push(FileChange {
             path: DROP_IN.into(),
             old: old.map(|bytes| to_hex(&bytes)),
-            new: Some(to_hex(new.as_bytes())),
-            mode: 0o644,
+            new: Some(to_hex(&new)),
+            mode,
         });
     }
     for (device, changes) in by_device(checkpoint) {
@@ -207,6 +208,7 @@ fn check(system: &mut dyn System, files: &[&FileChange]) -> SysResult<()> {
 fn exchange(system: &mut dyn System, files: Vec<(PathBuf, u32, Option<Vec<u8>>)>) -> SysResult<()> {
     let mut staged = Vec::new();
     for (path, mode, bytes) in files {
+        let path = system.followed(&path);
         match stage(system, &path, mode, bytes.as_deref()) {
             Ok(fresh) => staged.push(Staged { path, fresh }),
             Err(error) => {
@@ -237,21 +239,33 @@ fn stage(system: &mut dyn System, path: &Path, mode: u32, bytes: Option<&[u8]>) 
 }
 
 /// Takes files away again, or puts their old content back: all of them, or, if the disk is full, none. What others have
-/// written into our drop-in since stays.
+/// written into our drop-in since stays, and so does any other file that they have changed, which is in what is returned.
 ///
 /// # Errors
 /// What the file system said.
-pub(crate) fn put_back(system: &mut dyn System, files: &[FileChange]) -> SysResult<()> {
-    let mut wanted = Vec::new();
+pub(crate) fn put_back(system: &mut dyn System, files: &[FileChange]) -> SysResult<Vec<String>> {
+    let (mut wanted, mut notes) = (Vec::new(), Vec::new());
     for file in files {
         // Somebody may have been killed before it took its place.
-        let _ = system.file(&FileStep::Remove { path: beside(&file.path) });
+        let place = system.followed(&file.path);
+        let _ = system.file(&FileStep::Remove { path: beside(&place) });
         let now = system.read_file(&file.path)?.map(|bytes| to_hex(&bytes));
-        if now != file.old {
-            let is_ours = now == file.new || file.path != Path::new(DROP_IN);
-            let content = if is_ours { file.old.clone() } else { without_ours(now.as_deref(), file) };
-            wanted.push((file.path.clone(), file.mode, content.and_then(|hex| from_hex(&hex))));
+        if now == file.old {
+            continue;
         }
+        let is_ours = now == file.new || now.is_none();
+        let content = match (is_ours, file.path == Path::new(DROP_IN)) {
+            (true, _) => file.old.clone(),
+            (false, true) => without_ours(now.as_deref(), file),
+            (false, false) => {
+                let path = file.path.display();
+                notes.push(format!(
+                    "somebody changed {path} since: it stays, and what it says is done at the next boot"
+                ));
+                continue;
+            }
+        };
+        wanted.push((file.path.clone(), file.mode, content.and_then(|hex| from_hex(&hex))));
     }
     let directories: Vec<PathBuf> = wanted.iter().filter_map(|(path, ..)| path.parent().map(Path::to_owned)).collect();
     exchange(system, wanted)?;
@@ -259,17 +273,15 @@ pub(crate) fn put_back(system: &mut dyn System, files: &[FileChange]) -> SysResu
     for path in directories {
         let _ = system.file(&FileStep::Sync { path });
     }
-    Ok(())
+    Ok(notes)
 }
 
 /// The drop-in with the lines of one change as they were before it, and all others as they are; `None` if none is left.
 fn without_ours(now: Option<&str>, file: &FileChange) -> Option<String> {
+    let now = from_hex(now?).unwrap_or_default();
     let text = |hex: &str| String::from_utf8_lossy(&from_hex(hex).unwrap_or_default()).into_owned();
-    let (now, old, new) = (
-        text(now?),
-        file.old.as_deref().map(text).unwrap_or_default(),
-        file.new.as_deref().map(text).unwrap_or_default(),
-    );
+    let (old, new) =
+        (file.old.as_deref().map(text).unwrap_or_default(), file.new.as_deref().map(text).unwrap_or_default());
     let lines = |text: &str| -> BTreeMap<String, String> {
         assignments(text, &file.path).into_iter().map(|line| (line.name, line.value)).collect()
     };
@@ -278,7 +290,7 @@ fn without_ours(now: Option<&str>, file: &FileChange) -> Option<String> {
     let set: BTreeMap<&str, Option<&str>> =
         ours.map(|(name, _)| (name.as_str(), old.get(name).map(String::as_str))).collect();
     let left = merged(&now, &set);
-    (!assignments(&left, &file.path).is_empty()).then(|| to_hex(left.as_bytes()))
+    (!assignments(&String::from_utf8_lossy(&left), &file.path).is_empty()).then(|| to_hex(&left))
 }
 
 /// Settings of a confirmed change that something else will win over at boot.

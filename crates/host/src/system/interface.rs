@@ -2,7 +2,7 @@ use super::action::Action;
 use super::facts::{Details, Devices, Identity, Now, ObservedConnection, ObservedPlace, Ownership};
 use super::files::FileStep;
 use std::net::IpAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use wt_bpf::ConnectionRule;
 use wt_sys::SysResult;
 use wt_sys::route::Route;
@@ -80,6 +80,11 @@ pub trait System {
     /// # Errors
     /// What the file system said.
     fn ownership(&mut self, path: &Path) -> SysResult<Option<Ownership>>;
+
+    /// The file that a symbolic link leads to; the path itself where none does.
+    fn followed(&mut self, path: &Path) -> PathBuf {
+        path.to_owned()
+    }
 
     /// Changes one thing in the file system.
     ///

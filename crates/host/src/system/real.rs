@@ -192,6 +192,17 @@ impl System for RealSystem {
         }))
     }
 
+    fn followed(&mut self, path: &Path) -> PathBuf {
+        let link = self.below(path);
+        // A link that leads out of the root would mean another file there.
+        let is_below = |target: &PathBuf| {
+            self.root.as_ref().is_none_or(|root| fs::canonicalize(root).is_ok_and(|root| target.starts_with(root)))
+        };
+        let is_link = fs::symlink_metadata(&link).is_ok_and(|data| data.is_symlink());
+        let target = if is_link { fs::canonicalize(&link).ok().filter(is_below) } else { None };
+        target.unwrap_or_else(|| path.to_owned())
+    }
+
     fn file(&mut self, step: &FileStep) -> SysResult<()> {
         let at = |path: &Path| self.below(path);
         match step {

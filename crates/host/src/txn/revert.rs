@@ -33,9 +33,12 @@ pub(crate) fn revert(
     };
     // If a state can't be stored, the one that is stored leads whoever comes next here again.
     let _ = enter(system, store, checkpoint, state, during);
-    let PutBack { mut errors, notes } = put_back(system, checkpoint, state);
+    let PutBack { mut errors, mut notes } = put_back(system, checkpoint, state);
     if errors.is_empty() || !was_confirmed {
-        errors.extend(persist::put_back(system, &state.files).err().map(|error| error.to_string()));
+        match persist::put_back(system, &state.files) {
+            Ok(left) => notes.extend(left),
+            Err(error) => errors.push(error.to_string()),
+        }
     }
     state.by_guard = by_guard;
     state.errors.clone_from(&errors);

@@ -190,3 +190,30 @@ fn a_proof_says_at_once_what_it_lacks_ends_in_time_and_is_one_object() {
         ["nothing is said that could be timed", "--prove isn't there", "no change is in force", "it is reverted"];
     assert!(words.iter().all(|word| ran.err.contains(word)), "{}", ran.err);
 }
+
+#[test]
+fn what_others_wrote_into_a_managers_file_stays_when_the_change_is_undone_and_is_told() {
+    let directory = directory();
+    let ran = script(
+        directory.path(),
+        "mkdir -p $ROOT/etc/network; echo 'iface v0 inet static' > $ROOT/etc/network/interfaces
+         wt apply initcwnd=20 --to default --yes > out || cat out; file=$(ls $ROOT/etc/network/if-up.d/*); echo '# mine' >> $file
+         wt undo; tail -1 $file; ip route | grep -c initcwnd",
+    );
+    assert!(ran.out.contains("somebody changed /etc/network/if-up.d/windtunnel-change-000001 since"), "{}", ran.out);
+    assert!(ran.out.ends_with("apart from that, everything is as it was before it.\n# mine\n0\n"), "{}", ran.out);
+}
+
+#[test]
+fn a_drop_in_keeps_its_mode_its_bytes_and_its_link() {
+    let directory = directory();
+    let ran = script(
+        directory.path(),
+        r"cd $ROOT/etc/sysctl.d; printf 'net.ipv4.tcp_ecn = 1\n# caf\351\n' > ../real; cp ../real ../before; chmod 600 ../real; ln -s ../real 90-windtunnel.conf
+         wt apply ttl=97 --yes > ../out || cat ../out; tail -1 ../real; look() { stat -c '%F %a' 90-windtunnel.conf ../real; }; look
+         echo 'net.ipv4.tcp_frto = 1' >> ../real; echo 'net.ipv4.tcp_frto = 1' >> ../before; wt undo > ../out || cat ../out; look; cmp ../real ../before && echo SAME; ls -A ..",
+    );
+    let look = "symbolic link 777\nregular file 600\n";
+    let end = "SAME\nbefore\nout\nreal\nsysctl.d\n";
+    assert_eq!(ran.out, format!("net.ipv4.ip_default_ttl = 97\n{look}{look}{end}"), "{}", ran.err);
+}
