@@ -10,12 +10,12 @@ use wt_bpf::{TrafficCounts, TrafficRecords};
 use wt_host::HeldChange;
 use wt_problem::Problem;
 use wt_setup::settings::HostAccess;
-use wt_sys::clock;
+use wt_sys::guard::boottime_ns;
 use wt_traffic::{ArmSettings, TrafficConfig, TrafficUnit};
 
 /// The name of this way.
 pub(crate) const SLOTS: &str = "slots";
-/// How long one change is held at most; then it is made anew.
+/// How long one change is held at most, sleep of the machine included; then it is made anew.
 const HOLD: Duration = Duration::from_secs(26 * 3600);
 const RENEW_NS: u64 = 12 * 3600 * 1_000_000_000;
 
@@ -57,7 +57,7 @@ impl SlotsBackend {
 
     /// Gives the host the settings of an arm, which may be those that it has.
     fn give(&mut self, arm: usize) -> Result<(), Problem> {
-        let old = |held: &ArmInForce| clock::monotonic_ns().saturating_sub(held.since_ns) > RENEW_NS;
+        let old = |held: &ArmInForce| boottime_ns().saturating_sub(held.since_ns) > RENEW_NS;
         if let Some(held) = self.held.as_mut().filter(|held| held.arm == arm && !old(held)) {
             if !held.on {
                 self.host.switch_held(&held.change, true)?;
@@ -72,7 +72,7 @@ impl SlotsBackend {
         if let Some(held) = self.held.take() {
             self.host.release(held.change)?;
         }
-        let since_ns = clock::monotonic_ns();
+        let since_ns = boottime_ns();
         if let Some(change) = self.host.hold(&self.arms[arm], HOLD)? {
             self.held = Some(ArmInForce { arm, change, on: true, since_ns });
         }

@@ -70,6 +70,12 @@ impl Phase {
         matches!(self, Self::Confirmed | Self::Reverted | Self::Undone | Self::Lapsed | Self::Forgotten)
     }
 
+    /// Whether nothing of it is left to do, and nothing of it can be taken back any more: nothing follows.
+    #[must_use]
+    pub(crate) fn is_out_of_force(self) -> bool {
+        self.is_over() && self != Self::Confirmed
+    }
+
     /// Whether its values are the present ones.
     #[must_use]
     pub fn is_in_force(self) -> bool {

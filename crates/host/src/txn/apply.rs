@@ -1,7 +1,7 @@
 use super::confirm::confirm_locked;
 use super::error::TxnError;
 use super::guard::{Guard, GuardCommand};
-use super::held::HeldChange;
+use super::held::{HeldChange, lock_here};
 use super::observe::observe;
 use super::outcome::{Applied, AppliedRow, RevertReport};
 use super::recovery::{recover_locked, waiting};
@@ -75,7 +75,7 @@ fn begin<'a>(
     confirm_within: Duration,
 ) -> Result<(Transaction<'a>, StoreLock), TxnError> {
     check_privilege(survey, plan)?;
-    let lock = store.lock(system)?;
+    let lock = lock_here(system, store)?;
     recover_locked(system, store)?;
     if let Some((checkpoint, state)) = waiting(system, store)? {
         let id = checkpoint.id;
@@ -97,7 +97,7 @@ fn begin<'a>(
 
 /// Makes a change that is in force only while somebody holds it: it counts as half-way all the while, so that the guards put
 /// everything back as soon as this process ends, however it ends, or once `options.confirm_within` has passed. Nobody
-/// else's change can begin meanwhile.
+/// else's change to this network namespace can begin meanwhile; the store is free for others.
 ///
 /// # Errors
 /// As [`apply`].
@@ -108,13 +108,15 @@ pub fn hold(
     plan: &Plan,
     options: &ApplyOptions,
 ) -> Result<HeldChange, TxnError> {
-    let (mut transaction, lock) = begin(system, store, survey, plan, options.confirm_within)?;
+    let (mut transaction, _lock) = begin(system, store, survey, plan, options.confirm_within)?;
+    // From the beginning: as soon as the store's lock is free, this alone tells it from what somebody left half-way.
+    let hold = store.hold(transaction.checkpoint.id)?;
     let within = u64::try_from(options.confirm_within.as_nanos()).unwrap_or(u64::MAX);
     transaction.state.apply_until_ns = transaction.system.now().boottime_ns.saturating_add(within);
     let guards = transaction.prepare(options)?;
     transaction.write_and_verify()?;
     let Transaction { checkpoint, state, .. } = transaction;
-    Ok(HeldChange::new(store.clone(), checkpoint, state, guards, lock))
+    Ok(HeldChange::new(store.clone(), checkpoint, state, guards, hold))
 }
 
 fn check_privilege(survey: &Survey, plan: &Plan) -> Result<(), TxnError> {

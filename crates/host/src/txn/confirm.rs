@@ -1,4 +1,5 @@
 use super::error::TxnError;
+use super::held::lock_here;
 use super::history::drift;
 use super::recovery::{back_to_applied, recover_locked, waiting};
 use super::revert::enter;
@@ -30,7 +31,7 @@ pub struct Confirmed {
 /// # Errors
 /// [`TxnError`]; unless it came too late, the change still waits afterwards.
 pub fn confirm(system: &mut dyn System, store: &Store, id: Option<CheckpointId>) -> Result<Confirmed, TxnError> {
-    let _lock = store.lock(system)?;
+    let _lock = lock_here(system, store)?;
     let reverted = recover_locked(system, store)?;
     let Some((checkpoint, mut state)) = waiting(system, store)? else {
         return Err(match reverted.last() {

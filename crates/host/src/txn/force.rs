@@ -1,6 +1,7 @@
 //! The way out where something can't be put back: what stays is said, and nothing is locked any more.
 
 use super::error::TxnError;
+use super::held::lock_here;
 use super::revert::revert;
 use super::store::Store;
 use crate::change::{CheckpointId, Phase, State};
@@ -29,7 +30,7 @@ pub struct Released {
 /// # Errors
 /// [`TxnError`]; what can't be put back is no error.
 pub fn undo_by_force(system: &mut dyn System, store: &Store, id: Option<CheckpointId>) -> Result<Released, TxnError> {
-    let _lock = store.lock(system)?;
+    let _lock = lock_here(system, store)?;
     let id = which(system, store, id)?;
     let (checkpoint, mut state) = (store.read(system, id)?, store.read_state(system, id)?);
     let here = system.identity();
@@ -52,9 +53,9 @@ pub fn undo_by_force(system: &mut dyn System, store: &Store, id: Option<Checkpoi
 /// # Errors
 /// [`TxnError`].
 pub fn forget(system: &mut dyn System, store: &Store, id: CheckpointId) -> Result<Released, TxnError> {
-    let _lock = store.lock(system)?;
+    let _lock = lock_here(system, store)?;
     let mut state = store.read_state(system, id)?;
-    if state.phase.is_over() && state.phase != Phase::Confirmed {
+    if state.phase.is_out_of_force() {
         return Err(TxnError::NotInForce { id, phase: state.phase });
     }
     close(system, store, id, &mut state, Phase::Forgotten)
@@ -82,7 +83,7 @@ fn which(system: &mut dyn System, store: &Store, id: Option<CheckpointId>) -> Re
     let here = system.identity();
     for id in store.ids(system)?.into_iter().rev() {
         let Ok(state) = store.read_state(system, id) else { continue };
-        if state.phase.is_over() && state.phase != Phase::Confirmed {
+        if state.phase.is_out_of_force() {
             continue;
         }
         // One whose checkpoint can't be read may be of here: whoever goes on is told why it can't be taken back.

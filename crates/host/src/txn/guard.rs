@@ -171,6 +171,10 @@ pub(super) enum Next {
 }
 
 pub(super) fn step(system: &mut dyn System, store: &Store, checkpoint: &Checkpoint, first: &State) -> Next {
+    // Nothing follows on that. Whoever has the lock may be at another change by now: nobody is waited for, let alone ended.
+    if store.read_state(system, checkpoint.id).is_ok_and(|state| state.phase.is_out_of_force()) {
+        return Next::Done;
+    }
     let Ok(_lock) = store.lock_by_force(PATIENCE) else {
         // Without a directory nobody can confirm any more.
         return undo_blindly(system, checkpoint, first);

@@ -98,7 +98,7 @@ enum Locked {
     Yes,
 }
 
-/// Changes of this network namespace that are neither over nor watched, and, with the lock, those that somebody has left half-way:
+/// Changes of this network namespace that are neither over nor held nor watched, and, with the lock, those that somebody has left half-way:
 /// whoever makes one has the lock all the while, and a guard may take it only after somebody who would build on the half. Files that aren't believed are passed over:
 /// whoever names such a change is told why.
 fn stale(system: &mut dyn System, store: &Store, locked: Locked) -> Result<Vec<(Checkpoint, State)>, TxnError> {
@@ -107,7 +107,7 @@ fn stale(system: &mut dyn System, store: &Store, locked: Locked) -> Result<Vec<(
     let mut found = Vec::new();
     for id in store.ids(system)? {
         let Ok(state) = store.read_state(system, id) else { continue };
-        if state.phase.is_over() {
+        if state.phase.is_over() || store.holder(id, &state, boottime_ns).is_some() {
             continue;
         }
         let Ok(checkpoint) = store.read(system, id) else { continue };

@@ -2,7 +2,7 @@ use super::error::{StoreError, TxnError};
 use crate::change::{CHECKPOINT_FORMAT, Checkpoint, CheckpointId, SCHEMA_VERSION, STATE_FORMAT, State};
 use crate::system::{FileStep, Ownership, System, replace_file};
 use serde::{Deserialize, Serialize};
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::{Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver};
@@ -16,7 +16,7 @@ pub struct Store {
     directory: PathBuf,
 }
 
-/// The file system's word that nobody else is at it. Ends with the process, whatever ends that.
+/// The file system's word that nobody else is at the store, or holds the change. Ends with the process, whatever ends that.
 #[derive(Debug)]
 pub(crate) struct StoreLock {
     _file: File,
@@ -64,6 +64,11 @@ impl Store {
         self.of(id).join("guard.lock")
     }
 
+    /// The file that whoever holds a change keeps locked.
+    fn hold_lock(&self, id: CheckpointId) -> PathBuf {
+        self.of(id).join("hold.lock")
+    }
+
     /// Makes the directories.
     pub(crate) fn prepare(&self, system: &mut dyn System) -> Result<(), StoreError> {
         for path in [self.directory.clone(), self.checkpoints()] {
@@ -103,17 +108,34 @@ impl Store {
 
     /// Takes the lock, or says who has it: guards look after their changes for moments, and those are waited for.
     pub(crate) fn lock(&self, system: &mut dyn System) -> Result<StoreLock, TxnError> {
-        const PATIENCE: Duration = Duration::from_secs(3);
+        self.lock_for(system, Duration::from_secs(3))
+    }
+
+    /// The same with another patience.
+    pub(crate) fn lock_for(&self, system: &mut dyn System, patience: Duration) -> Result<StoreLock, TxnError> {
         self.prepare(system)?;
         let file = self.open_lock()?;
         let mut holder = file.try_clone().map_err(|error| self.lock_error(error))?;
-        match self.lock_within(file, PATIENCE) {
+        match self.lock_within(file, patience) {
             Ok(locked) => Ok(locked?),
-            Err(_) => {
-                let holder = card(&mut holder).map_or_else(String::new, |holder| format!(" (process {})", holder.pid));
-                Err(TxnError::Busy { holder })
-            }
+            Err(_) => Err(TxnError::Busy { holder: named(&mut holder) }),
         }
+    }
+
+    /// Says that a change is held, as long as the answer is kept and its process lives.
+    pub(crate) fn hold(&self, id: CheckpointId) -> Result<StoreLock, StoreError> {
+        let path = self.hold_lock(id);
+        let failed = |error| StoreError::from(SysError::io(format!("lock {}", path.display()))(error));
+        let mut file = open_lock_file(&path).map_err(failed)?;
+        file.lock().map_err(failed)?;
+        leave_card(&mut file);
+        Ok(StoreLock { _file: file })
+    }
+
+    /// Who holds a change, for a message; `None` where nobody does, or where whoever does counts as hung.
+    pub(crate) fn holder(&self, id: CheckpointId, state: &State, boottime_ns: u64) -> Option<String> {
+        let mut file = File::open(self.hold_lock(id)).ok().filter(|_| boottime_ns < state.apply_until_ns)?;
+        matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)).then(|| named(&mut file))
     }
 
     /// Takes the lock. Whoever has had it for longer than `patience` is hung and is ended.
@@ -157,11 +179,7 @@ impl Store {
     }
 
     fn open_lock(&self) -> Result<File, StoreError> {
-        use std::os::unix::fs::OpenOptionsExt as _;
-        let path = self.directory.join("lock");
-        let mut options = File::options();
-        options.read(true).write(true).create(true).truncate(false).mode(0o600);
-        options.open(path).map_err(|error| self.lock_error(error))
+        open_lock_file(&self.directory.join("lock")).map_err(|error| self.lock_error(error))
     }
 
     fn lock_error(&self, error: std::io::Error) -> StoreError {
@@ -330,11 +348,21 @@ pub(crate) fn from_bytes<T: for<'de> Deserialize<'de>>(
     serde_json::from_slice(bytes).map_err(|error| damaged(error.to_string()))
 }
 
+fn open_lock_file(path: &Path) -> std::io::Result<File> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+}
+
 /// Writes into the lock file who has the lock: for messages, and so that a hung holder can be ended.
 fn leave_card(file: &mut File) {
     let own = ProcessIdentity::own();
     let text = format!("{} {} {}\n", own.pid, own.start_ticks, own.boot_id);
     let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(text.as_bytes()));
+}
+
+/// Who has the lock, for a message.
+fn named(file: &mut File) -> String {
+    card(file).map_or_else(String::new, |holder| format!(" (process {})", holder.pid))
 }
 
 fn card(file: &mut File) -> Option<ProcessIdentity> {

@@ -1,4 +1,5 @@
 use super::error::{StoreError, TxnError};
+use super::held::lock_here;
 use super::revert::{put_back, put_forward};
 use super::store::Store;
 use crate::change::{Change, CheckpointId};
@@ -42,7 +43,7 @@ pub fn in_force(
 /// # Errors
 /// [`TxnError`]: it isn't in force any more, later changes build on it, or the kernel refuses.
 pub fn switch(system: &mut dyn System, store: &Store, id: CheckpointId, on: bool) -> Result<(), TxnError> {
-    let _lock = store.lock(system)?;
+    let _lock = lock_here(system, store)?;
     let (checkpoint, state) = (store.read(system, id)?, store.read_state(system, id)?);
     super::undo::check(system, store, &checkpoint, &state)?;
     let errors = if on { put_forward(system, &checkpoint) } else { put_back(system, &checkpoint, &state).errors };

@@ -385,6 +385,51 @@ fn a_confirmation_that_was_cut_off_on_a_full_disk_is_tried_again_and_put_back_wh
 }
 
 #[test]
+fn the_guard_of_what_is_over_asks_for_no_lock_which_somebody_may_have_for_another_change() {
+    let mut paper = Paper::new();
+    let mut made = made(&mut paper, &[(TTL, "77")]);
+    made.revert(&mut paper).unwrap();
+    assert_eq!(step(&mut paper, &made.store, &made.checkpoint, &made.state), Next::Done);
+    assert!(!made.store.directory().join("lock").exists());
+    paper.set(TTL, "78");
+    for phase in [Phase::Undone, Phase::Lapsed, Phase::Forgotten] {
+        made.state.phase = phase;
+        made.store.write_state(&mut paper, made.checkpoint.id, &made.state).unwrap();
+        assert_eq!(step(&mut paper, &made.store, &made.checkpoint, &made.state), Next::Done);
+    }
+    assert!(!made.store.directory().join("lock").exists() && paper.sysctls[TTL] == "78");
+}
+
+#[test]
+fn what_is_held_is_left_to_its_holder_until_that_is_gone_or_counts_as_hung() {
+    for is_gone in [true, false] {
+        let mut paper = Paper::new();
+        let mut made = made(&mut paper, &[(TTL, "77")]);
+        let id = made.checkpoint.id;
+        made.state = State { phase: Phase::Applying, apply_until_ns: 9_000, ..made.state };
+        made.store.write_state(&mut paper, id, &made.state).unwrap();
+        let hold = made.store.hold(id).unwrap();
+        assert!(recover(&mut paper, &made.store).unwrap().is_empty());
+        let refused = confirm(&mut paper, &made.store, None).unwrap_err().to_string();
+        assert!(refused.contains(&format!("right now (process {})", std::process::id())), "{refused}");
+        paper.cookie = 8;
+        assert!(
+            matches!(confirm(&mut paper, &made.store, None), Err(TxnError::NothingPending)),
+            "in another namespace"
+        );
+        paper.cookie = 7;
+        assert_eq!(paper.sysctls[TTL], "77");
+        if is_gone {
+            drop(hold);
+        } else {
+            paper.boottime_ns = 9_000;
+        }
+        assert_eq!(recover(&mut paper, &made.store).unwrap().len(), 1);
+        assert_eq!(paper.sysctls[TTL], "64");
+    }
+}
+
+#[test]
 fn a_renamed_device_is_put_back_under_its_new_name_and_another_of_its_old_name_is_left_alone() {
     let mut paper = Paper { links: vec![link("d0", 5, 1_500)], ..Paper::new() };
     let mut made = made(&mut paper, &[]);

@@ -1,5 +1,6 @@
 use super::error::{StoreError, TxnError};
 use super::guard::{Guard, GuardCommand};
+use super::held::lock_here;
 use super::recovery::recover_locked;
 use super::revert::{enter, put_forward, revert};
 use super::store::Store;
@@ -39,7 +40,7 @@ pub fn undo(
     if !store.exists(system) {
         return Err(id.map_or(TxnError::NothingToUndo, |id| StoreError::NoSuch(id).into()));
     }
-    let _lock = store.lock(system)?;
+    let _lock = lock_here(system, store)?;
     // One that is named is looked at as it is; recovery might put it back first, which is as well.
     let recovered = recover_locked(system, store)?;
     if let Some(done) =

@@ -2,7 +2,7 @@
 
 use crate::faults::{Fault, Kind, Step, Tally};
 use crate::roles::Orders;
-use crate::world::{ChildOutput, World, files};
+use crate::world::{ChildOutput, World, files, until};
 use std::time::Duration;
 use wt_host::{Phase, Snapshot};
 
@@ -14,6 +14,7 @@ pub(crate) const ALL: &[Case] = &[
     ("a_fault_at_any_step_of_apply_with_yes_leaves_no_file_or_every_file", faults_of_apply_yes),
     ("a_fault_at_any_step_of_confirm_leaves_no_file_or_every_file", faults_of_confirm),
     ("a_fault_at_any_step_of_undo_leaves_all_of_the_old_or_all_of_the_new", faults_of_undo),
+    ("a_fault_at_any_step_of_holding_one_change_after_the_other_leaves_all_of_the_old", faults_of_holding),
     ("a_guard_killed_at_any_step_is_replaced_by_its_stand_in", faults_of_guard),
     ("without_any_guard_the_next_command_puts_it_back", both_guards_killed),
     ("an_unconfirmed_change_is_put_back_in_time_whatever_the_clock_on_the_wall_does", clock_jumps),
@@ -22,6 +23,9 @@ pub(crate) const ALL: &[Case] = &[
     ("of_two_changes_at_once_one_is_refused", two_at_once),
     ("what_somebody_else_sets_while_a_change_is_planned_is_not_overwritten", changed_meanwhile),
     ("a_hung_process_does_not_keep_its_guard_from_putting_everything_back", hung),
+    ("who_holds_one_change_after_the_other_isnt_ended_by_the_guards_of_those_before", held_in_turn),
+    ("a_change_that_waits_is_put_back_or_confirmed_in_time_while_another_is_held_in_another_namespace", held_beside),
+    ("what_a_hung_process_holds_is_put_back_in_time_and_stays_so_when_it_goes_on", held_by_a_hung_process),
 ];
 
 /// Everything that was before, and a world in which it is so.
@@ -450,5 +454,86 @@ fn hung() -> String {
     rest.wait();
     assert!(!bench.is_old_or_new(fault, &confirm), "a hung process kept the guard from its work");
     bench.clean_up(&orders, fault);
+    String::new()
+}
+
+fn held_in_turn() -> String {
+    let mut bench = Bench::new();
+    let orders = Orders { settings: "101;102;103".to_owned(), ..bench.world.orders("hold-several") };
+    let ran = bench.world.run(&orders);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(!bench.is_old_or_new(Fault::NONE, &ran));
+    String::new()
+}
+
+fn faults_of_holding() -> String {
+    let mut bench = Bench::new();
+    let mut tally = Tally::default();
+    let orders = Orders { settings: "101;102".to_owned(), ..bench.world.orders("hold-several") };
+    let counted = bench.world.run(&orders);
+    assert_eq!(counted.code, Some(0), "{counted:?}");
+    let points = points(&counted);
+    for fault in &points {
+        let own = bench.world.orders("hold-several");
+        let orders = Orders { fault: *fault, settings: orders.settings.clone(), ..own };
+        let ran = bench.world.run(&orders);
+        assert!(!bench.is_old_or_new(*fault, &ran), "fault {fault}: {ran:?}");
+        bench.clean_up(&orders, *fault);
+        tally.add(fault.kind);
+    }
+    assert_eq!(tally.total(), points.len());
+    format!(": {tally} over {} steps", counted.steps.len())
+}
+
+fn held_beside() -> String {
+    let (mut bench, elsewhere) = (Bench::new(), World::new());
+    let before = elsewhere.snapshot();
+    for (within_ms, is_confirmed) in [(1_500, false), (600_000, true)] {
+        let orders = Orders { within_ms, ..bench.world.orders("apply") };
+        let (ran, rest) = bench.world.start(&orders);
+        assert_eq!(ran.code, Some(0), "{ran:?}");
+        let beside = Orders { role: "hold-beside".to_owned(), within_ms: 600_000, ..orders.clone() };
+        let holds = std::thread::scope(|scope| {
+            let holder = scope.spawn(|| elsewhere.run(&beside));
+            until(&orders.root, || orders.root.join("held").exists());
+            // Here nothing is held, and there nothing else can be changed.
+            if is_confirmed {
+                let second = Orders { role: "apply".to_owned(), ..beside.clone() };
+                let refused = elsewhere.run(&second);
+                assert!(
+                    refused.text.contains("another windtunnel changes the settings right now (process"),
+                    "{refused:?}"
+                );
+                let confirmed = bench.world.run(&Orders { role: "confirm".to_owned(), ..orders.clone() });
+                assert_eq!(confirmed.code, Some(0), "{confirmed:?}");
+            }
+            holder.join().unwrap()
+        });
+        assert_eq!(holds.code, Some(0), "{holds:?}");
+        rest.wait();
+        assert!(bench.is_old_or_new(Fault::NONE, &holds) == is_confirmed && elsewhere.snapshot() == before);
+        bench.clean_up(&orders, Fault::NONE);
+    }
+    String::new()
+}
+
+fn held_by_a_hung_process() -> String {
+    const SIGCONT: i32 = 18;
+    let mut bench = Bench::new();
+    let orders = Orders { within_ms: 1_000, ..bench.world.orders("hold-hung") };
+    let ran = std::thread::scope(|scope| {
+        let world = &bench.world;
+        let holder = scope.spawn(|| world.run(&orders));
+        let (said, store) = (orders.root.join("held"), orders.store());
+        until(&orders.root, || said.exists());
+        until(&store.of("1".parse().unwrap()), || world.state(&store).unwrap().phase == Phase::Reverted);
+        assert!(world.snapshot() == bench.old);
+        // Nor is it in anybody's way.
+        bench.clean_up(&Orders { role: "undo".to_owned(), ..orders.clone() }, Fault::NONE);
+        wt_sys::process::signal(std::fs::read_to_string(said).unwrap().parse().unwrap(), SIGCONT).unwrap();
+        holder.join().unwrap()
+    });
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(!bench.is_old_or_new(Fault::NONE, &ran));
     String::new()
 }

@@ -1,11 +1,13 @@
-//! What a child of the test does: apply, confirm, undo or guard, with a fault.
+//! What a child of the test does: apply, confirm, undo, hold or guard, with a fault.
 
 use crate::faults::{Fault, FaultySystem, Kind};
+use crate::world::{LONG, until};
+use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 use std::time::Duration;
 use wt_host::{
-    ApplyOptions, GuardCommand, GuardOptions, Plan, RealSystem, Request, Store, Survey, TxnError, apply, confirm,
-    guard, undo,
+    ApplyOptions, GuardCommand, GuardOptions, HeldChange, Phase, Plan, RealSystem, Request, Store, Survey, TxnError,
+    apply, confirm, guard, undo,
 };
 
 /// What every child is told, by arguments.
@@ -55,6 +57,11 @@ impl Orders {
         Store::at(self.root.join("state"))
     }
 
+    fn options(&self) -> ApplyOptions {
+        let confirm_within = Duration::from_millis(self.within_ms);
+        ApplyOptions { confirm_within, yes: self.yes, observe: false, guard: self.guard_command() }
+    }
+
     fn system(&self, fault: Fault) -> FaultySystem {
         let real = RealSystem::open(Some(self.root.clone())).unwrap();
         FaultySystem::new(real, fault, Some(self.root.join("stuck")), self.jump)
@@ -75,6 +82,9 @@ pub(crate) fn run(orders: &Orders, id: Option<&str>) -> u8 {
         "apply" | "apply-late" => run_apply(orders, &mut system),
         "confirm" => confirm(&mut system, &orders.store(), None).map(|done| println!("files {}", done.files.len())),
         "undo" => undo(&mut system, &orders.store(), None, &orders.guard_command()).map(drop),
+        "hold-several" => hold_several(orders, &mut system),
+        "hold-beside" => hold_beside(orders, &mut system),
+        "hold-hung" => hold_hung(orders, &mut system),
         "recover" => wt_host::recover(&mut system, &orders.store()).map(drop),
         "guard" => {
             run_guard(orders, id.unwrap());
@@ -99,24 +109,85 @@ pub(crate) fn run(orders: &Orders, id: Option<&str>) -> u8 {
 }
 
 fn run_apply(orders: &Orders, system: &mut FaultySystem) -> Result<(), TxnError> {
+    let (survey, plan) = planned(&orders.settings, system)?;
+    if orders.role == "apply-late" {
+        wt_sys::sysctl::write(TTL, "99")?;
+    }
+    apply(system, &orders.store(), &survey, &plan, &orders.options()).map(drop)
+}
+
+fn planned(settings: &str, system: &mut FaultySystem) -> Result<(Survey, Plan), TxnError> {
     let survey = Survey::take(system)?;
-    let (to, pairs) = orders.settings.split_once('|').unwrap();
+    let (to, pairs) = settings.split_once('|').unwrap();
     let mut request = Request::of_pairs(pairs.split(';')).unwrap();
     request.target = to.parse().unwrap();
-    let plan = match Plan::make(system, &survey, &request) {
-        Ok(plan) => plan,
-        Err(error) => panic!("{error}"),
-    };
-    if orders.role == "apply-late" {
-        wt_sys::sysctl::write("net.ipv4.ip_default_ttl", "99")?;
+    let plan = Plan::make(system, &survey, &request);
+    Ok((survey, plan.unwrap_or_else(|error| panic!("{error}"))))
+}
+
+const TTL: &str = "net.ipv4.ip_default_ttl";
+
+fn hold(orders: &Orders, system: &mut FaultySystem, ttl: &str) -> Result<HeldChange, TxnError> {
+    let (survey, plan) = planned(&format!("host|ttl={ttl}"), system)?;
+    wt_host::hold(system, &orders.store(), &survey, &plan, &orders.options())
+}
+
+fn has_ttl(ttl: &str) -> bool {
+    wt_sys::sysctl::read(TTL).unwrap().is_some_and(|text| text.trim() == ttl)
+}
+
+/// Holds one change after the other, each until the guards of the one before have ended.
+fn hold_several(orders: &Orders, system: &mut FaultySystem) -> Result<(), TxnError> {
+    let mut before = None;
+    for ttl in orders.settings.split(';') {
+        // Its guards alone inherit the pipe's end.
+        let (guards, end) = std::io::pipe().unwrap();
+        wt_sys::process::inherit(&end).unwrap();
+        let held = hold(orders, system, ttl)?;
+        drop(end);
+        if let Some(guards) = before.replace(guards) {
+            assert_eq!(
+                wt_sys::poll::wait_readable(&[guards.as_fd()], Some(LONG)).unwrap(),
+                1,
+                "they watch what is over"
+            );
+        }
+        assert!(has_ttl(ttl));
+        held.put_back(system)?;
     }
-    let options = ApplyOptions {
-        confirm_within: Duration::from_millis(orders.within_ms),
-        yes: orders.yes,
-        observe: false,
-        guard: orders.guard_command(),
-    };
-    apply(system, &orders.store(), &survey, &plan, &options).map(drop)
+    Ok(())
+}
+
+/// Holds a change until the first one doesn't wait any more.
+fn hold_beside(orders: &Orders, system: &mut FaultySystem) -> Result<(), TxnError> {
+    let held = hold(orders, system, "111")?;
+    say_held(orders);
+    let (store, first) = (orders.store(), "1".parse().unwrap());
+    let waits = |phase| matches!(phase, Phase::Applied | Phase::Confirming | Phase::Reverting);
+    until(&store.of(first), || !waits(store.read_state(system, first).unwrap().phase));
+    assert!(has_ttl("111"));
+    held.switch(system, false)?;
+    held.switch(system, true)?;
+    assert!(has_ttl("111"));
+    held.put_back(system)
+}
+
+/// Holds a change and stops, until somebody has it go on; then its guards have long put everything back.
+fn hold_hung(orders: &Orders, system: &mut FaultySystem) -> Result<(), TxnError> {
+    const SIGSTOP: i32 = 19;
+    let held = hold(orders, system, "111")?;
+    say_held(orders);
+    wt_sys::process::signal(std::process::id(), SIGSTOP)?;
+    let refused = held.switch(system, true).unwrap_err();
+    assert!(matches!(refused, TxnError::NotInForce { .. }), "{refused}");
+    held.switch(system, false)?;
+    held.put_back(system)
+}
+
+/// Says which process this is, once it holds a change.
+fn say_held(orders: &Orders) {
+    let (written, said) = (orders.root.join("written"), orders.root.join("held"));
+    std::fs::write(&written, std::process::id().to_string()).and_then(|()| std::fs::rename(written, said)).unwrap();
 }
 
 fn run_guard(orders: &Orders, id: &str) {

@@ -4,10 +4,11 @@ use crate::faults::{Fault, Step};
 use crate::roles::Orders;
 use std::io::Read as _;
 use std::os::fd::AsFd as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use wt_host::{RealSystem, Snapshot, State, Store};
+use wt_sys::guard::Watch;
 use wt_sys::netlink::{Netlink, RouteMetrics, VethEnd};
 use wt_sys::ns::NetNs;
 
@@ -16,7 +17,7 @@ pub(crate) const SETTINGS: &str =
     "host|sack=off;mtu=1400;initcwnd=20;mss=from-mtu;tcp_rmem=4096 65536 131072;tso=off;txqueuelen=500;ttl=128";
 
 /// How long children may take: far more than they do.
-const LONG: Duration = Duration::from_secs(60);
+pub(crate) const LONG: Duration = Duration::from_secs(60);
 
 /// A namespace with two devices, and a directory for files.
 pub(crate) struct World {
@@ -149,10 +150,19 @@ impl World {
         ran
     }
 
-    /// The state of the only checkpoint, if it can be read.
+    /// The state of the only checkpoint, or the first, if it can be read.
     pub(crate) fn state(&self, store: &Store) -> Option<State> {
         let mut system = RealSystem::open(None).unwrap();
         store.read_state(&mut system, "1".parse().unwrap()).ok()
+    }
+}
+
+/// Waits until something is so that files in a folder tell.
+pub(crate) fn until(folder: &Path, mut is_so: impl FnMut() -> bool) {
+    let watch = Watch::on(folder).unwrap();
+    while !is_so() {
+        assert_eq!(wt_sys::poll::wait_readable(&[watch.as_fd()], Some(LONG)).unwrap(), 1, "nothing happens");
+        watch.clear();
     }
 }
 
@@ -175,7 +185,7 @@ impl Rest {
 }
 
 /// Files that a confirmation writes, as they are: how many there are, and what they hold.
-pub(crate) fn files(root: &std::path::Path) -> Vec<(PathBuf, String)> {
+pub(crate) fn files(root: &Path) -> Vec<(PathBuf, String)> {
     let mut found = Vec::new();
     let mut directories = vec![root.join("etc")];
     while let Some(directory) = directories.pop() {
