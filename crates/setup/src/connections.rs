@@ -1,6 +1,5 @@
 //! What it takes to give a server's own connections other settings without BPF.
 
-use std::collections::BTreeSet;
 use std::process::{Command, Stdio};
 use wt_sys::netlink::Netlink;
 use wt_sys::route::Route;
@@ -36,13 +35,10 @@ pub fn routes_unavailable() -> Option<String> {
     rules_in_the_way().or_else(nft_refuses)
 }
 
-/// The routes of the main table that lead somewhere.
-///
-/// # Errors
-/// [`wt_sys::SysError`] where they can't be read.
-pub fn main_routes(netlink: &mut Netlink) -> SysResult<BTreeSet<Route>> {
-    let all = netlink.routes()?.into_iter().filter(|route| route.table() == MAIN && !route.leads_nowhere());
-    Ok(all.collect())
+/// Whether a route is one of the main table that leads somewhere.
+#[must_use]
+pub fn is_main(route: &Route) -> bool {
+    route.table() == MAIN && !route.leads_nowhere()
 }
 
 /// Gives marked packets the routes of their arms.
@@ -115,7 +111,7 @@ fn is_of_an_experiment(rule: &str) -> bool {
 fn rules_in_the_way() -> Option<String> {
     let read = || -> SysResult<_> {
         let mut netlink = Netlink::open()?;
-        Ok((main_routes(&mut netlink)?.len(), netlink.rules()?))
+        Ok((netlink.routes()?.iter().filter(|route| is_main(route)).count(), netlink.rules()?))
     };
     match read() {
         Err(error) => Some(error.to_string()),

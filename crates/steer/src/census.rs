@@ -38,7 +38,8 @@ struct OpenConnection {
     last_ns: u64,
     /// It is a request still.
     request: bool,
-    changed_cc: bool,
+    /// It has another congestion control than its arm says, or may not have got what its arm gives.
+    changed: bool,
 }
 
 /// Which arm a connection from somebody has in the epoch that runs.
@@ -64,6 +65,9 @@ pub(crate) struct Census {
     epoch: Option<(u64, ArmOf)>,
     counts: TrafficCounts,
     records: Vec<TrafficRecord>,
+    /// Records of which it is known whether the connections got what their arms give, and since when it isn't.
+    settled: Vec<TrafficRecord>,
+    settled_ns: u64,
     last_look_ns: u64,
     next_look_ns: u64,
     /// How many connections were seen to begin.
@@ -97,6 +101,8 @@ impl Census {
             epoch: None,
             counts: TrafficCounts::default(),
             records: Vec::new(),
+            settled: Vec::new(),
+            settled_ns: now,
             last_look_ns: now,
             next_look_ns: now + LOOK_NS,
             begun: 0,
@@ -162,7 +168,7 @@ impl Census {
                 count(&mut self.counts, seen.account);
             }
             if let Account::Arm(arm) = seen.account {
-                seen.changed_cc |= differs(&self.arms[arm], socket);
+                seen.changed |= differs(&self.arms[arm], socket);
             }
             return;
         }
@@ -170,10 +176,10 @@ impl Census {
         if !socket.is_request() {
             count(&mut self.counts, account);
         }
-        let changed_cc = matches!(account, Account::Arm(arm) if differs(&self.arms[arm], socket));
+        let changed = matches!(account, Account::Arm(arm) if differs(&self.arms[arm], socket));
         let since_ns = self.begins(now);
         let request = socket.is_request();
-        self.seen.insert(socket.cookie, OpenConnection { account, epoch, since_ns, last_ns: now, request, changed_cc });
+        self.seen.insert(socket.cookie, OpenConnection { account, epoch, since_ns, last_ns: now, request, changed });
     }
 
     /// When a connection began that was first seen now: each a nanosecond later, since it is known by that.
@@ -210,7 +216,7 @@ impl Census {
                 let (account, epoch) = self.account(socket);
                 count(&mut self.counts, account);
                 let since_ns = self.begins(now);
-                OpenConnection { account, epoch, since_ns, last_ns: now, request: false, changed_cc: false }
+                OpenConnection { account, epoch, since_ns, last_ns: now, request: false, changed: false }
             }
         };
         let Account::Arm(arm) = seen.account else { return };
@@ -223,9 +229,25 @@ impl Census {
         self.records.push(record(&seen, &info, RecordContext { arm, tag, now, initcwnd: self.arms[arm].initcwnd() }));
     }
 
-    /// What has become of connections since the last call.
+    /// Lets out what was recorded. Unless it is sure that connections have got what their arms give since the last call, those that may
+    /// have begun since then are told as changed.
+    ///
+    /// # Errors
+    /// A [`Problem`] where the kernel doesn't tell any more.
+    pub(crate) fn settle(&mut self, is_sure: bool) -> Result<(), Problem> {
+        if !is_sure {
+            // Who began until now is known then.
+            self.look()?;
+            doubt(&mut self.seen, &mut self.records, self.settled_ns);
+        }
+        self.settled_ns = clock::monotonic_ns();
+        self.settled.append(&mut self.records);
+        Ok(())
+    }
+
+    /// What was let out of what has become of connections, since the last call.
     pub(crate) fn records(&mut self) -> TrafficRecords {
-        TrafficRecords { connections: std::mem::take(&mut self.records), ..TrafficRecords::default() }
+        TrafficRecords { connections: std::mem::take(&mut self.settled), ..TrafficRecords::default() }
     }
 
     /// The assigned connections that are still open.
@@ -256,6 +278,13 @@ impl Census {
         self.look()?;
         Ok(self.counts.clone())
     }
+}
+
+/// Marks the connections that may have begun since a time: when one did is known to the time between two looks.
+fn doubt(seen: &mut HashMap<u64, OpenConnection>, records: &mut [TrafficRecord], since_ns: u64) {
+    let since_ns = since_ns.saturating_sub(LOOK_NS);
+    seen.values_mut().filter(|seen| seen.since_ns >= since_ns).for_each(|seen| seen.changed = true);
+    records.iter_mut().filter(|record| record.since_ns >= since_ns).for_each(|record| record.changed = 1);
 }
 
 fn failed(error: SysError) -> Problem {
@@ -320,7 +349,7 @@ fn record(seen: &OpenConnection, info: &TcpInfo, told: RecordContext) -> Traffic
         segments_in: info.segs_in,
         cwnd: info.snd_cwnd,
         mss: info.snd_mss,
-        changed: u32::from(seen.changed_cc),
+        changed: u32::from(seen.changed),
         ecn: info.ecn(),
         responses: 0,
         last_response: None,
@@ -337,7 +366,7 @@ mod tests {
 
     fn seen() -> OpenConnection {
         let (since_ns, last_ns) = (1_000_000_000, 2_000_000_000);
-        OpenConnection { account: Account::Arm(1), epoch: 4, since_ns, last_ns, request: false, changed_cc: false }
+        OpenConnection { account: Account::Arm(1), epoch: 4, since_ns, last_ns, request: false, changed: false }
     }
 
     #[test]
@@ -350,6 +379,18 @@ mod tests {
         assert!(!cut.ended_in_order() && cut.unacked == 2000, "{cut:?}");
         let reset = record(&seen(), &TcpInfo { bytes_acked: 5000, ..whole }, told());
         assert!(!reset.ended_in_order(), "all of it arrived, and no FIN");
+    }
+
+    #[test]
+    fn what_may_have_begun_while_its_arm_gave_nothing_is_told_as_changed() {
+        let begun = |since_ns| OpenConnection { since_ns, ..seen() };
+        let mut open: HashMap<u64, OpenConnection> = [(1, begun(2_000_000_000)), (2, begun(7_500_000_000))].into();
+        let mut records: Vec<TrafficRecord> =
+            [begun(3_000_000_000), begun(8_000_000_000)].map(|seen| record(&seen, &TcpInfo::default(), told())).into();
+        doubt(&mut open, &mut records, 8_000_000_000);
+        assert_eq!((open[&1].changed, open[&2].changed), (false, true));
+        assert_eq!([records[0].changed, records[1].changed], [0, 1]);
+        assert_eq!(record(&open[&2], &TcpInfo::default(), told()).changed, 1);
     }
 
     #[test]

@@ -45,6 +45,7 @@ pub(crate) struct RoutesBackend {
     tables: ArmTables,
     guard: Option<RouteGuard>,
     next_follow_ns: u64,
+    is_paused: bool,
 }
 
 impl RoutesBackend {
@@ -71,7 +72,24 @@ impl RoutesBackend {
         let tables = made.inspect_err(|_| end(&mut nft)).map_err(failed)?;
         let census = Census::begin(config, secrets).inspect_err(|_| end(&mut nft))?;
         let config = config.clone();
-        Ok(Self { census, secrets: secrets.clone(), config, nft, tables, guard: Some(guard), next_follow_ns: 0 })
+        Ok(Self {
+            census,
+            secrets: secrets.clone(),
+            config,
+            nft,
+            tables,
+            guard: Some(guard),
+            next_follow_ns: 0,
+            is_paused: false,
+        })
+    }
+
+    /// Has the tables follow the main one, and lets out what was recorded: now it is known whether connections got what their arms give.
+    fn settle(&mut self) -> Result<(), Problem> {
+        self.next_follow_ns = clock::monotonic_ns() + 1_000_000_000;
+        let failed = |error| Problem::environment(format!("the host's routes changed: {error}"));
+        let is_sure = self.is_paused || self.tables.follow().map_err(failed)?;
+        self.census.settle(is_sure)
     }
 
     /// The seed of an epoch's hash.
@@ -100,12 +118,8 @@ impl Assigner for RoutesBackend {
                 .because("somebody ended it")
                 .hint("start the experiment again"));
         }
-        let now = clock::monotonic_ns();
-        if now >= self.next_follow_ns {
-            self.next_follow_ns = now + 1_000_000_000;
-            self.tables
-                .follow()
-                .map_err(|error| Problem::environment(format!("the host's routes changed: {error}")))?;
+        if clock::monotonic_ns() >= self.next_follow_ns {
+            self.settle()?;
         }
         self.census.beat()
     }
@@ -127,7 +141,14 @@ impl Assigner for RoutesBackend {
     fn pause(&mut self) -> Result<(), Problem> {
         self.census.look()?;
         self.census.set_epoch(None);
-        tell(&mut self.nft, &format!("flush chain {TABLE} in; add rule {TABLE} in accept comment \"paused\""), "paused")
+        tell(
+            &mut self.nft,
+            &format!("flush chain {TABLE} in; add rule {TABLE} in accept comment \"paused\""),
+            "paused",
+        )?;
+        self.settle()?;
+        self.is_paused = true;
+        Ok(())
     }
 
     fn records(&mut self) -> Result<TrafficRecords, Problem> {
@@ -135,11 +156,14 @@ impl Assigner for RoutesBackend {
     }
 
     fn still_open(&mut self) -> Result<TrafficRecords, Problem> {
+        self.settle()?;
         self.census.still_open()
     }
 
     fn counts(&mut self) -> Result<TrafficCounts, Problem> {
-        self.census.counts()
+        let counts = self.census.counts()?;
+        self.settle()?;
+        Ok(counts)
     }
 }
 

@@ -123,6 +123,7 @@ impl Assigner for SlotsBackend {
     }
 
     fn records(&mut self) -> Result<TrafficRecords, Problem> {
+        self.census.settle(true)?;
         Ok(self.census.records())
     }
 

@@ -66,6 +66,37 @@ P
 }
 
 #[test]
+fn routes_that_went_with_a_link_are_made_anew_and_who_came_without_them_is_told_as_not_compliant() {
+    let script = r#"
+copy() { server ip route show table 1465188354; server ip -6 route show table 1465188354; } # of the second arm
+get() { for n in $(seq $1); do curl -s -m 20 -o /dev/null --interface 11.0.$n.1 http://server:8080/short.bin || return 1; done; }
+begin --backend routes --epoch 1h --unit connection --levels initcwnd=20,32 --private
+copy > whole; grep -q 'initcwnd 32' whole || { cat whole >&2; exit 5; }
+server ip route save > saved; server ip -6 route save > saved6
+kill -STOP $traffic # so that it comes too late for sure
+server ip link set wt0 down; server ip link set wt0 up
+server ip route restore < saved 2> /dev/null; server ip -6 route restore < saved6 2> /dev/null # some the kernel has made
+[ -z "$(copy | grep default)" ] || { copy >&2; exit 6; }
+get 4 || exit 7
+kill -CONT $traffic
+until=$(($(date +%s) + 10))
+while copy > now; ! diff whole now > differs; do [ $(date +%s) -lt $until ] || { cat differs >&2; exit 8; }; done
+get 8 || exit 9
+kill -INT $traffic; wait $traffic
+tail -1 stream > report
+python3 - <<'P'
+import json
+arms = json.load(open("report"))["arms"]
+of = lambda name: sum(arm[name] for arm in arms)
+assert of("recorded") == of("assigned") == 12 and 4 <= of("not_compliant") < 12, arms
+P
+"#;
+    let ran = shell(&format!("{HEAD}{script}"));
+    require!("nft", if ran.code == 77 { Err(&ran.err) } else { Ok(()) });
+    assert_eq!(ran.code, 0, "{} {}", ran.out, ran.err);
+}
+
+#[test]
 fn a_kill_leaves_no_table_rule_route_or_setting_and_breaks_no_transfer() {
     let script = r#"
 for turn in 1 2 3; do
