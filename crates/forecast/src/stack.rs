@@ -37,6 +37,8 @@ fn stack_of(sysctl: &dyn Fn(&str) -> String) -> StackConfig {
         rmem: (*rmem.get(1).unwrap_or(&usual.rmem.0), *rmem.get(2).unwrap_or(&usual.rmem.1)),
         wmem_max: *wmem.get(2).unwrap_or(&usual.wmem_max),
         tuning: BufferTuning::of_release(&release()),
+        // Kernels before 6.5 have no such sysctl.
+        syn_linear_timeouts: numbers("ipv4/tcp_syn_linear_timeouts").first().map_or(0, |linear| *linear as u32),
         // A socket that began with BBR keeps its pacing when it is switched to another congestion control.
         pacing: default_cc == "bbr",
         // That kernel has neither tunnels nor wireless devices.

@@ -71,6 +71,9 @@ pub struct StackConfig {
     pub timestamps: bool,
     /// Window scaling.
     pub window_scaling: bool,
+    /// So many SYNs follow the first one a second apart, before each waits twice as long as the one before
+    /// (`tcp_syn_linear_timeouts`; none before Linux 6.5).
+    pub syn_linear_timeouts: u32,
     /// Explicit congestion notification, asked for.
     pub ecn: bool,
     /// Path MTU discovery: packets must not be fragmented.
@@ -104,6 +107,7 @@ impl Default for StackConfig {
             sack: true,
             timestamps: true,
             window_scaling: true,
+            syn_linear_timeouts: 4,
             ecn: false,
             pmtud: true,
             mtu_probing: false,

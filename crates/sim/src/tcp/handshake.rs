@@ -9,7 +9,7 @@
 //! | `tcp_rcv_synsent_state_process` | 9293 §3.10.7.3 | [`Endpoint::on_segment`] |
 //! | `tcp_init_transfer` | 6928 | [`Endpoint::establish`]: ten segments |
 
-use super::state::{Endpoint, Kind, Out, Phase};
+use super::state::{Endpoint, Out, Phase};
 use crate::segment::{Segment, SynOptions, flag};
 
 impl Endpoint {
@@ -45,7 +45,7 @@ impl Endpoint {
         }
         self.rcv.rtt_mark = (0, 0);
         self.syn_sent_ns = self.tcb.now_ns;
-        self.set_timer(Kind::Retransmit, self.rtt.rto_ns);
+        self.set_syn_timer();
         out.push(segment.packet(syn.len(), self.flow));
     }
 

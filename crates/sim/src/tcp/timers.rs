@@ -1,14 +1,16 @@
 //! What happens when nothing arrives: tail loss probe, retransmission, window probe, delayed acknowledgement.
 //!
-//! What this leaves out: the wheel's coarser slots for timers beyond 250 ms (they fire up to 12 % late in the kernel), the
-//! phase of the tick (here it begins with the simulation), keepalive. It matters by some milliseconds for each time-out.
+//! What this leaves out: the wheel's coarser slots for timers beyond 250 ms other than a SYN's (they fire up to 12 % late in
+//! the kernel), the phase of the tick (here it begins with the simulation), keepalive. It matters by some milliseconds for
+//! each time-out, and decides whether the server, when its answer to a SYN was lost, repeats it before the client asks again.
 //!
 //! | kernel | RFC | here |
 //! |---|---|---|
 //! | `tcp_retransmit_timer` | 6298 §5 | [`Endpoint::retransmit_timeout`] |
 //! | `tcp_schedule_loss_probe`, `tcp_send_loss_probe` | 8985 §7 | [`Endpoint::schedule_probe`], [`Endpoint::probe_timeout`] |
 //! | `tcp_probe_timer` | 9293 §3.8.6.1 | [`Endpoint::window_probe_timeout`] |
-//! | `tcp_write_timeout` | 1122 §4.2.3.5 | given up after 15 time-outs, six for a SYN |
+//! | `tcp_write_timeout` | 1122 §4.2.3.5 | given up after 15 time-outs, six for a SYN besides the linear ones |
+//! | `calc_wheel_index` | – | [`Endpoint::set_syn_timer`] |
 
 use super::rtt::{RTO_INIT_NS, RTO_MAX_NS, RTO_MIN_US, ticks};
 use super::scoreboard::mark;
@@ -24,6 +26,17 @@ impl Endpoint {
     pub(super) fn set_timer(&mut self, kind: Kind, delay_ns: u64) {
         let delay = ticks(delay_ns.min(RTO_MAX_NS)).max(JIFFY_NS);
         self.timers.sender = Some((kind, self.tcb.jiffies() * JIFFY_NS + delay));
+    }
+
+    /// Sets the timer of a SYN: so far ahead the kernel's wheel has slots of several ticks, and rounds up to the next one.
+    pub(super) fn set_syn_timer(&mut self) {
+        let delay = self.rtt.rto_ns / JIFFY_NS;
+        let mut shift = 0;
+        while delay >= 63 << shift {
+            shift += 3;
+        }
+        let slot = ((self.tcb.jiffies() + delay) >> shift) + 1;
+        self.timers.sender = Some((Kind::Retransmit, (slot << shift) * JIFFY_NS));
     }
 
     /// Does everything that is due at `now_ns`.
@@ -169,11 +182,14 @@ impl Endpoint {
     fn syn_timeout(&mut self, out: &mut Out) {
         self.counters.timeouts += 1;
         self.timers.retries += 1;
-        if self.timers.retries > SYN_RETRIES {
+        let linear = if self.phase == Phase::SynSent { self.config.syn_linear_timeouts } else { 0 };
+        if self.timers.retries > SYN_RETRIES.saturating_add(linear) {
             self.phase = Phase::Failed;
             return;
         }
-        self.rtt.back_off();
+        if self.timers.retries > linear {
+            self.rtt.back_off();
+        }
         self.send_syn(out);
     }
 

@@ -5,6 +5,7 @@
 mod common;
 mod fuzz;
 mod golden;
+mod handshakes;
 mod laws;
 mod mechanisms;
 mod nonsense;
