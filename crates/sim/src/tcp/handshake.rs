@@ -7,8 +7,10 @@
 //! |---|---|---|
 //! | `tcp_connect`, `tcp_syn_options` | 9293 §3.5, §3.7.1 | [`Endpoint::connect`], [`Endpoint::send_syn`] |
 //! | `tcp_rcv_synsent_state_process` | 9293 §3.10.7.3 | [`Endpoint::on_segment`] |
-//! | `tcp_init_transfer` | 6928 | [`Endpoint::establish`]: ten segments |
+//! | `tcp_init_transfer`, `tcp_try_undo_spurious_syn` | 6928 | [`Endpoint::establish`]: ten segments, or one |
+//! | `tcp_synack_rtt_meas`, `tcp_init_metrics` | 7323 §4.3, 6298 §5.7 | [`Endpoint::first_rtt_us`] |
 
+use super::rtt::{RTO_FALLBACK_NS, Rtt};
 use super::state::{Endpoint, Out, Phase};
 use crate::segment::{Segment, SynOptions, flag};
 
@@ -40,10 +42,11 @@ impl Endpoint {
         if self.timestamps {
             (segment.ts_val, segment.ts_ecr) = (self.clock_ms(), self.rcv.ts_recent);
         }
-        if self.timers.retries == 0 {
+        if self.syns_sent == 0 {
             self.snd.retrans_stamp = self.clock_ms();
         }
         self.rcv.rtt_mark = (0, 0);
+        self.syns_sent += 1;
         self.syn_sent_ns = self.tcb.now_ns;
         self.set_syn_timer();
         out.push(segment.packet(syn.len(), self.flow));
@@ -68,14 +71,14 @@ impl Endpoint {
                 self.agree(segment);
                 self.snd.ecn = self.config.ecn && segment.has(flag::ECE);
                 self.snd.snd_wnd = u64::from(segment.window);
-                self.establish();
+                self.establish(segment.ts_ecr);
                 self.send_ack(out);
                 self.push_pending(out);
             }
             Phase::SynReceived if segment.has(flag::SYN) => self.send_syn(out),
             Phase::SynReceived if segment.has(flag::ACK) => {
                 self.snd.snd_wnd = u64::from(segment.window);
-                self.establish();
+                self.establish(segment.ts_ecr);
                 self.on_established(segment, ce, out);
             }
             Phase::Established if segment.has(flag::SYN) => self.send_ack(out),
@@ -99,23 +102,34 @@ impl Endpoint {
         self.tcb.mss = self.mss_for(self.pmtu.mtu);
     }
 
-    /// The connection stands.
-    fn establish(&mut self) {
+    /// The RTT that the handshake shows: a SYN that was sent again has none but that of the timestamp that came back.
+    fn first_rtt_us(&self, ecr: u32) -> Option<u32> {
+        match self.syns_sent {
+            1 => Some(((self.tcb.now_ns - self.syn_sent_ns) / 1_000).max(1) as u32),
+            _ => (self.timestamps && ecr > 0).then(|| self.clock_ms().saturating_sub(ecr).max(1) * 1_000),
+        }
+    }
+
+    /// The connection stands; `ecr` is the timestamp that came back.
+    fn establish(&mut self, ecr: u32) {
         self.phase = Phase::Established;
         self.timers.clear();
-        let first_try = self.timers.retries == 0;
+        // A time-out was too early if what arrived answers the first SYN.
+        let too_early = self.timestamps && ecr == self.snd.retrans_stamp;
+        let timed_out = self.timers.retries > 0 && !too_early;
         self.timers.retries = 0;
         self.snd.retrans_stamp = 0;
         self.snd.max_window = self.snd.snd_wnd;
         self.tcb.mss = self.mss_for(self.pmtu.mtu);
-        if first_try {
-            let rtt_us = ((self.tcb.now_ns - self.syn_sent_ns) / 1_000).max(1) as u32;
+        // One SYN may be lost; after the second one the window is one segment.
+        if timed_out && self.syns_sent > 2 {
+            self.tcb.snd_cwnd = 1;
+        }
+        self.rtt = Rtt::default();
+        self.rtt.rto_ns = RTO_FALLBACK_NS;
+        if let Some(rtt_us) = self.first_rtt_us(ecr) {
             self.tcb.min_rtt_us = rtt_us;
             self.rtt.sample(&mut self.tcb, rtt_us);
-        } else {
-            // A SYN that was lost leaves a window of one segment and the time-out of the next try (RFC 6298 §5.7).
-            self.tcb.snd_cwnd = 1;
-            self.rtt = super::rtt::Rtt::default();
         }
         self.init_space();
         self.tcb.pacing = self.config.pacing;

@@ -17,6 +17,8 @@ pub(super) const RTO_MIN_US: u32 = 200_000;
 pub(super) const RTO_MAX_NS: u64 = 120_000_000_000;
 /// Before the first sample, ns (RFC 6298 §2.1).
 pub(super) const RTO_INIT_NS: u64 = 1_000_000_000;
+/// After a handshake that showed no RTT, ns (RFC 6298 §5.7).
+pub(super) const RTO_FALLBACK_NS: u64 = 3_000_000_000;
 
 /// A duration in whole ticks, rounded up, ns.
 pub(super) const fn ticks(ns: u64) -> u64 {

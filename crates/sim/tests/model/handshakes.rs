@@ -24,6 +24,32 @@ fn first_window(stack: &StackConfig, direction: Direction, lost: Direction, dead
     simulation.run(Duration::from_secs(60)).flows.remove(0)
 }
 
+/// The round trips of its answer, or of what it was sent.
+fn round_trips(flow: &FlowReport) -> u32 {
+    (flow.elapsed.unwrap().as_secs_f64() / 0.040) as u32
+}
+
+#[test]
+fn a_syn_that_is_lost_once_leaves_the_initial_window() {
+    let dead = |ms| first_window(&stack("cubic"), Direction::Up, Direction::Up, ms);
+    // The RTT is that of the timestamp that came back.
+    let (none, once, twice) = (dead(0), dead(500), dead(1_500));
+    assert_eq!((none.srtt_us / 1_000, once.srtt_us / 1_000, twice.srtt_us / 1_000), (40, 40, 40));
+    assert_eq!(round_trips(&once), round_trips(&none), "{once:?}");
+    assert_eq!(round_trips(&twice), round_trips(&none) + 3, "1, 2 and 4 of ten segments, and the rest: {twice:?}");
+}
+
+#[test]
+fn an_answer_to_the_first_syn_shows_that_its_time_out_was_too_early() {
+    // What the server answers again echoes the first SYN, though the client sent three: the client keeps its window, and
+    // takes all that time for its RTT. The server's own time-outs were no error.
+    let dead = |direction, ms| first_window(&stack("cubic"), direction, Direction::Down, ms);
+    let (client, server) = (dead(Direction::Up, 1_500), dead(Direction::Down, 1_500));
+    assert!(client.connect.unwrap() > Duration::from_secs(2) && client.srtt_us > 1_000_000, "{client:?}");
+    assert_eq!(round_trips(&client), round_trips(&dead(Direction::Up, 0)));
+    assert_eq!(round_trips(&server), round_trips(&dead(Direction::Down, 0)) + 3, "{server:?}");
+}
+
 #[test]
 fn the_first_four_syns_follow_each_other_by_a_second() {
     // 1.9 s of silence: Linux 6.18 connected after 2.08 s. Its timers are late by up to 32 ms.
@@ -36,4 +62,20 @@ fn the_first_four_syns_follow_each_other_by_a_second() {
     assert!(after(3.04).contains(&connect(0, 1_900)));
     assert!(after(5.04).contains(&connect(4, 4_900)), "5.17 s at Linux 6.18");
     assert!(after(7.04).contains(&connect(4, 5_900)));
+}
+
+#[test]
+fn a_lost_syn_without_timestamps_leaves_three_seconds_for_the_first_time_out() {
+    // Nothing tells the RTT, and all of the first window is lost, too.
+    let mut path = Line::new(100.0, 40, 1_000).path();
+    let windows =
+        [(0, 500), (1_050, 1_150)].map(|(from, until)| (Duration::from_millis(from), Duration::from_millis(until)));
+    path.links[0].forward.insert(0, StageConfig::Outages(OutageConfig { windows: windows.to_vec(), period: None }));
+    let mut simulation = Simulation::new(&path, Vec::new(), 1).unwrap();
+    let plain = StackConfig { timestamps: false, sack: false, ..stack("cubic") };
+    let job = Job::Bulk { direction: Direction::Up, amount: Amount::Size(Bytes(10 * 1_400)) };
+    simulation.add_flow(flow(&plain, job)).unwrap();
+    let report = simulation.run(Duration::from_secs(60));
+    let done = report.flows[0].exchanges[0].done.as_secs_f64();
+    assert!((4.06..4.3).contains(&done), "{:?}", report.flows[0]);
 }

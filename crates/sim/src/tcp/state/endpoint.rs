@@ -121,8 +121,9 @@ pub(crate) struct Endpoint {
     pub(in crate::tcp) timers: Timers,
     pub(in crate::tcp) pmtu: Pmtu,
     pub(in crate::tcp) counters: Counters,
-    /// When the last SYN left, ns.
+    /// When the last SYN left, ns, and how many did so far.
     pub(in crate::tcp) syn_sent_ns: u64,
+    pub(in crate::tcp) syns_sent: u32,
     /// What was agreed to.
     pub(in crate::tcp) timestamps: bool,
     pub(in crate::tcp) sack: bool,
@@ -179,6 +180,7 @@ impl Endpoint {
             pmtu: Pmtu::new(&config),
             counters: Counters::default(),
             syn_sent_ns: 0,
+            syns_sent: 0,
             timestamps: config.timestamps,
             sack: config.sack,
             snd,
