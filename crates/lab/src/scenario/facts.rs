@@ -49,7 +49,7 @@ impl Scenario {
         let goodput = |direction: fn(&Link) -> &Direction| {
             let ceiling = |link: &Link| {
                 let wire = link.framing.wire_len(Bytes(pmtu)).get().max(1);
-                u128::from(direction(link).rate.get()) * u128::from(payload) / u128::from(wire)
+                direction(link).carries(wire) * u128::from(payload) / u128::from(wire)
             };
             let bits = self.links.iter().map(ceiling).min().unwrap_or(0);
             BitsPerSecond(u64::try_from(bits).unwrap_or(u64::MAX))
@@ -178,6 +178,17 @@ impl Direction {
             _ => Duration::ZERO,
         });
         self.delay + self.jitter * JITTER_MEAN + modelled.sum::<Duration>()
+    }
+
+    /// The most bits per second that it carries of packets that are so long on the wire: of a radio's time not all is bits.
+    fn carries(&self, wire: u64) -> u128 {
+        let Some(StageConfig::Airtime(radio)) = &self.line else { return self.rate.get().into() };
+        let room = radio.max_bytes.get();
+        let whole = if radio.slot.is_some() { room } else { (room / wire).max(1) * wire };
+        let bytes = whole.min(u64::from(radio.max_packets) * wire);
+        let time = (Bytes(bytes) / radio.rate + radio.access).as_nanos().max(1);
+        let slot = radio.slot.map_or(1, |slot| slot.as_nanos().max(1));
+        u128::from(bytes) * 8_000_000_000 / (time.div_ceil(slot) * slot)
     }
 
     /// Whether nothing on it can be faster than its rate for a while.

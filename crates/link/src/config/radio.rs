@@ -6,10 +6,11 @@ use wt_units::{BitsPerSecond, Bytes, Ratio};
 ///
 /// Before each exchange there is a fixed cost, then everything that waits by then (within bounds) goes out in one
 /// piece, and arrives at its end. Packets that fail are repeated in a later exchange; those behind them arrive when they
-/// do, since the receiver keeps the order.
+/// do, since the receiver keeps the order. With slots an exchange ends within a packet where no more fits, and the rest of
+/// it goes first in the next one; it arrives with its last byte.
 ///
 /// What this leaves out: the other direction and other stations, whose airtime must be part of `access`; rates that
-/// follow the signal (add a trace).
+/// follow the signal (add a trace); the headers that tell pieces of packets apart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AirtimeConfig {
     /// What a packet occupies within an exchange.
@@ -20,15 +21,16 @@ pub struct AirtimeConfig {
     pub access: Duration,
     /// Up to how much more of it, evenly at random: back-off.
     pub backoff: Duration,
-    /// Exchanges begin at multiples of this: 1 ms for LTE's subframes; `None`: at any time.
+    /// Exchanges begin at multiples of this, and carry pieces of packets, too: 1 ms for LTE's subframes; `None`: at any
+    /// time, and whole packets.
     pub slot: Option<Duration>,
     /// The most packets of an exchange: 64 for a Wi-Fi block acknowledgement.
     pub max_packets: u32,
-    /// The most bytes of an exchange, framing included; one packet always goes.
+    /// The most bytes of an exchange, framing included; without slots one packet always goes.
     pub max_bytes: Bytes,
-    /// How many packets fail at each attempt.
+    /// How many packets, or pieces of them, fail at each attempt.
     pub failure: Ratio,
-    /// After so many repeats a packet is given up.
+    /// After so many repeats of it, or of a piece, a packet is given up.
     pub max_retries: u8,
     /// How long it takes until a failed packet can be repeated: 8 ms for LTE's HARQ, none for Wi-Fi.
     pub retry_after: Duration,

@@ -14,6 +14,8 @@ pub(crate) struct Airtime<P> {
     access: u64,
     backoff: u64,
     slot: u64,
+    /// Whether an exchange ends within a packet: with slots.
+    cuts: bool,
     max_packets: usize,
     max_bytes: u64,
     failure: Chance,
@@ -30,8 +32,8 @@ pub(crate) struct Airtime<P> {
     busy_until: u64,
     /// Packets and bytes (counted) that this exchange brought over.
     leaving: (u64, u64),
-    /// Which of the waiting frames the exchange sends; kept for its memory.
-    sent: Vec<usize>,
+    /// Which of the waiting frames the exchange sends, and how many bytes of each; kept for its memory.
+    sent: Vec<(usize, u32)>,
     /// The fullest it was: packets and bytes.
     pub(crate) fullest: (u64, u64),
 }
@@ -39,11 +41,13 @@ pub(crate) struct Airtime<P> {
 #[derive(Debug)]
 struct Frame<P> {
     packet: Packet<P>,
-    wire_len: u32,
+    /// What of it has yet to get over, bytes on the wire.
+    left: u32,
     /// The length that the bound counts.
     len: u32,
     /// When it may be sent (again).
     ready: u64,
+    /// How often the piece that is due has failed.
     tries: u8,
     state: State,
 }
@@ -65,6 +69,7 @@ impl<P> Airtime<P> {
             access: nanos(config.access),
             backoff: nanos(config.backoff),
             slot: config.slot.map_or(1, nanos).max(1),
+            cuts: config.slot.is_some(),
             max_packets: config.max_packets.max(1) as usize,
             max_bytes: config.max_bytes.get(),
             failure: config.failure.into(),
@@ -117,7 +122,7 @@ impl<P> Airtime<P> {
             out.push(HoldEvent::Drop { at: Time(at), reason: DropReason::QueueFull, packet });
             return;
         }
-        self.waiting.push_back(Frame { packet, wire_len, len, ready: at, tries: 0, state: State::Waiting });
+        self.waiting.push_back(Frame { packet, left: wire_len, len, ready: at, tries: 0, state: State::Waiting });
         self.waiting_bytes += u64::from(len);
         self.fullest = (self.fullest.0.max(packets + 1), self.fullest.1.max(bytes + u64::from(len)));
         self.prepare(at);
@@ -144,23 +149,28 @@ impl<P> Airtime<P> {
             if frame.state != State::Waiting || frame.ready > now {
                 continue;
             }
-            if !sent.is_empty() && bytes + u64::from(frame.wire_len) > self.max_bytes {
+            let (left, room) = (u64::from(frame.left), self.max_bytes.saturating_sub(bytes));
+            let whole = left <= room || (sent.is_empty() && !self.cuts);
+            if !whole && (room == 0 || !self.cuts) {
                 break;
             }
-            bytes += u64::from(frame.wire_len);
-            sent.push(index);
+            let piece = if whole { left } else { room };
+            bytes += piece;
+            sent.push((index, piece as u32));
         }
         let end = now.saturating_add(time_of(bytes, self.rate));
-        for index in sent.drain(..) {
+        for (index, piece) in sent.drain(..) {
             let failed = self.dice.happens(self.failure);
             let frame = &mut self.waiting[index];
-            frame.state = match failed {
-                false => State::Arrived,
-                true if frame.tries >= self.max_retries => State::GivenUp,
-                true => State::Waiting,
-            };
-            frame.tries = frame.tries.saturating_add(1);
-            frame.ready = end.saturating_add(self.retry_after);
+            if !failed {
+                (frame.left, frame.tries, frame.ready) = (frame.left - piece, 0, end);
+                frame.state = if frame.left == 0 { State::Arrived } else { State::Waiting };
+            } else if frame.tries >= self.max_retries {
+                frame.state = State::GivenUp;
+            } else {
+                // What wasn't sent of it waits, too: it would be of no use without this piece.
+                (frame.tries, frame.ready) = (frame.tries + 1, end.saturating_add(self.retry_after));
+            }
         }
         (self.assembly, self.busy_until, self.leaving, self.sent) = (None, end, (0, 0), sent);
         self.release(end, out);

@@ -351,6 +351,53 @@ fn a_radio_repeats_what_fails_keeps_the_order_and_gives_up_in_the_end() {
     assert!((gone.len() as f64 - expected).abs() < 4.0 * deviation, "{}", gone.len());
 }
 
+/// LTE's uplink: 15 Mbit/s are 1875 bytes of each subframe, a packet and a quarter.
+fn uplink(failure: f64, max_retries: u8) -> AirtimeConfig {
+    AirtimeConfig {
+        rate: BitsPerSecond(15_000_000),
+        access: Duration::ZERO,
+        slot: Some(ms(1)),
+        max_packets: 256,
+        max_bytes: Bytes(1_875),
+        failure: Ratio(failure),
+        max_retries,
+        retry_after: ms(8),
+        bound: UNBOUNDED,
+        ..radio()
+    }
+}
+
+#[test]
+fn a_slot_carries_the_head_of_the_next_packet_which_arrives_with_its_last_byte() {
+    // Law: of five packets four slots are full; each arrives at the end of the slot in which its last byte is.
+    let events = run(vec![StageConfig::Airtime(uplink(0.0, 3))], vec![0; 10]);
+    let full = [1, 2, 3, 4, 4].map(|slot| slot * MS);
+    assert_eq!(times(&events), [full, full.map(|at| at + 4 * MS)].concat());
+    // One that is longer than a slot takes several.
+    let short = AirtimeConfig { max_bytes: Bytes(700), ..uplink(0.0, 3) };
+    let third = 2 * MS + (100 * 8 * 1_000_u64).div_ceil(15);
+    assert_eq!(times(&run(vec![StageConfig::Airtime(short.clone())], vec![0])), [third]);
+    // Without slots packets stay whole, and one always goes.
+    let whole = AirtimeConfig { slot: None, ..short };
+    assert_eq!(times(&run(vec![StageConfig::Airtime(whole)], vec![0, 0])), [800_000, 1_600_000]);
+}
+
+#[test]
+fn a_packet_whose_head_failed_arrives_once_its_head_was_repeated() {
+    let events = run(vec![StageConfig::Airtime(uplink(0.1, 7))], vec![0; 20_000]);
+    let delivered = deliveries(&events);
+    assert!(delivered.iter().map(|(number, _)| *number).eq(0..20_000), "each once, in order");
+    // Law: a tenth of what is sent is sent again, and no slot stays empty but the last few.
+    let ideal = 20_000.0 * 1_500.0 * 8.0 / 15e6 / 0.9;
+    let took = delivered[19_999].1 as f64 / 1e9;
+    assert!((took / ideal - 1.0).abs() < 0.02, "{took} s, not {ideal} s");
+    // One that is given up holds back nothing of the others.
+    let events = run(vec![StageConfig::Airtime(uplink(0.3, 0))], vec![0; 20_000]);
+    let gone = drops(&events).len() as f64;
+    assert!((0.3..0.51).contains(&(gone / 20_000.0)), "in one piece or in two: {gone}");
+    assert_eq!(deliveries(&events).len() + drops(&events).len(), 20_000);
+}
+
 #[test]
 fn a_stage_counts_what_it_does() {
     let config = QueueConfig::drop_tail(BitsPerSecond(12_000_000), 2);

@@ -26,6 +26,21 @@ fn the_facts_of_the_adsl_line_follow_from_its_cells() {
 }
 
 #[test]
+fn a_radio_carries_at_most_what_its_exchanges_hold() {
+    let most = |scenario: &Scenario| scenario.full_size(1500).goodput_up.get();
+    let lte = presets::load("lte").unwrap();
+    assert_eq!(most(&lte), 15_000_000 * 1448 / 1500, "a slot is full: 1875 bytes are 15 Mbit/s");
+    let mut wifi = presets::load("wifi").unwrap();
+    // Of 1540 bytes 42 fit, which takes 1724.8 µs at 300 Mbit/s, and each exchange costs 150 µs.
+    assert_eq!(most(&wifi), 42 * 1540 * 8 * 10_000_000 / 18_748 * 1448 / 1540);
+    if let Some(wt_link::StageConfig::Airtime(radio)) = &mut wifi.links[0].up.line {
+        // What lasts longer than a slot takes two.
+        (radio.slot, radio.max_bytes) = (Some(Duration::from_millis(1)), Bytes(37_500));
+    }
+    assert_eq!(most(&wifi), 150_000_000 * 1448 / 1540);
+}
+
+#[test]
 fn the_figures_that_the_presets_are_named_for_are_theirs() {
     let link = |name: &str| presets::load(name).unwrap().links[0].clone();
     assert_eq!(link("dialup").down.rate.get(), 26_400);
