@@ -8,7 +8,8 @@ fn a_target_of_ipv6_gets_its_settings_and_loses_them_again_whichever_route_cover
     let directory = directory();
     let ran = script(
         directory.path(),
-        "ip link add w0 type veth peer name w1; ip link set w0 up; ip link set w1 up; ip addr add 2001:db8:b::1/64 dev w0 nodad
+        "ip link add w0 type veth peer name w1; for d in w0 w1; do echo 1 > /proc/sys/net/ipv6/conf/$d/addr_gen_mode; done
+         ip link set w0 up; ip link set w1 up; ip addr add 2001:db8:b::1/64 dev w0 nodad
          ip -6 route add 2001:db8:70::/44 nexthop via 2001:db8::2 dev v0 nexthop via 2001:db8:b::2 dev w0
          ip -6 route > before
          for to in 2001:db8:9::9 2001:db8::9 2001:db8:5::/48 2001:db8:77::9; do
