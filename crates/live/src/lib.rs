@@ -26,5 +26,5 @@ mod tunnel;
 pub use change::{ChangeError, Changer};
 pub use manners::Manners;
 pub use scope::{Scope, scope_of};
-pub use target::{FindError, Target};
+pub use target::{FindError, Target, is_near};
 pub use tunnel::{Control, LiveConfig, LiveTunnel};

@@ -1,6 +1,6 @@
 use wt_load::Scheme;
 use wt_trial::Direction;
-use wt_units::{Knob, Scopes, Side};
+use wt_units::{Knob, Level, Scopes, Settings, Side};
 
 /// Where a setting is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +63,16 @@ pub(crate) fn usual_knobs(direction: Direction, scheme: Scheme) -> Vec<Knob> {
     knobs.into_iter().filter(narrow).collect()
 }
 
+/// What is set on the connection's own socket: an MTU as the MSS that it leaves room for.
+pub(crate) fn own_settings(settings: &Settings, headers: u64) -> Settings {
+    let mut own = settings.clone();
+    if let Some(mtu) = settings.number(Knob::Mtu) {
+        let mss = settings.number(Knob::Mss).unwrap_or(u64::MAX).min(mtu.saturating_sub(headers));
+        own.set(Knob::Mss, Level::Number(mss));
+    }
+    own
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,5 +116,14 @@ mod tests {
         assert_eq!(usual_knobs(Direction::Down, Scheme::Http), [Knob::Rwin, Knob::Mtu]);
         assert_eq!(usual_knobs(Direction::Up, Scheme::Https), [Knob::Mtu, Knob::Cc]);
         assert_eq!(usual_knobs(Direction::Down, Scheme::Iperf3), [Knob::Rwin, Knob::Mtu, Knob::Cc]);
+    }
+
+    #[test]
+    fn an_mtu_is_set_as_the_mss_that_it_leaves_room_for() {
+        let asked = Settings::new().with(Knob::Mtu, Level::Number(1400));
+        assert_eq!(own_settings(&asked, 40).number(Knob::Mss), Some(1360));
+        assert_eq!(own_settings(&asked, 60).number(Knob::Mss), Some(1340));
+        let both = asked.with(Knob::Mss, Level::Number(1000));
+        assert_eq!(own_settings(&both, 40).number(Knob::Mss), Some(1000));
     }
 }

@@ -1,4 +1,4 @@
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use wt_load::page::PageMemory;
 use wt_load::{Reference, Url};
@@ -89,22 +89,28 @@ impl Target {
         if self.peer.is_ipv6() { 60 } else { 40 }
     }
 
-    /// Whether it is so near that nobody else is disturbed: this host, or a network that isn't the Internet.
-    ///
-    /// # Source
-    /// RFC 6890: the addresses that aren't globally reachable.
+    /// Whether it is near: see [`is_near`].
     #[must_use]
     pub fn is_near(&self) -> bool {
-        match self.peer.ip() {
-            std::net::IpAddr::V4(ip) => {
-                let [a, b, ..] = ip.octets();
-                ip.is_loopback() || ip.is_private() || ip.is_link_local() || (a == 198 && b & 0xFE == 18)
-            }
-            std::net::IpAddr::V6(ip) => {
-                let [a, b, c, ..] = ip.segments();
-                // 2001:2::/48 is for benchmarks.
-                ip.is_loopback() || a & 0xFE00 == 0xFC00 || a & 0xFFC0 == 0xFE80 || (a, b, c) == (0x2001, 2, 0)
-            }
+        is_near(self.peer.ip())
+    }
+}
+
+/// Whether an address is so near that nobody else is disturbed: this host, or a network that isn't the Internet.
+///
+/// # Source
+/// RFC 6890: the addresses that aren't globally reachable.
+#[must_use]
+pub fn is_near(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(ip) => {
+            let [a, b, ..] = ip.octets();
+            ip.is_loopback() || ip.is_private() || ip.is_link_local() || (a == 198 && b & 0xFE == 18)
+        }
+        IpAddr::V6(ip) => {
+            let [a, b, c, ..] = ip.segments();
+            // 2001:2::/48 is for benchmarks.
+            ip.is_loopback() || a & 0xFE00 == 0xFC00 || a & 0xFFC0 == 0xFE80 || (a, b, c) == (0x2001, 2, 0)
         }
     }
 }

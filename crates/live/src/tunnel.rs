@@ -2,10 +2,11 @@ use crate::change::{ChangeError, ChangeInForce, Changer, InTheWay, Place};
 use crate::lost::{self, Lost};
 use crate::manners::{Manners, clock, leave_alone};
 use crate::outcome::{by_thirds, outcome, tell_granted};
-use crate::scope::{Scope, scope_of, usual_knobs};
+use crate::scope::{Scope, own_settings, scope_of, usual_knobs};
 use crate::target::Target;
 use std::collections::BTreeMap;
 use std::mem::{Discriminant, discriminant};
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,9 +17,11 @@ use wt_trial::{
     Advice, Amount, Cancel, Direction, LoadedControl, PathFacts, STOPPED, Status, TrialOutcome, TrialSpec, Tunnel,
     TunnelError, TunnelKind, Workload,
 };
-use wt_units::{Bytes, Knob, Level, Settings};
+use wt_units::{Bytes, Knob, Level, Settings, Url};
 
 const NAME: &str = "live";
+/// Where what only a route can have was set.
+const ON_ROUTE: &str = "route (to the target only)";
 /// Redirections that are followed, one after another.
 const MOST_REDIRECTS: usize = 5;
 /// A remote host that wants to be left alone for longer ends the experiment.
@@ -181,7 +184,7 @@ impl LiveTunnel {
         let peer = self.config.targets[self.turn].peer.ip();
         let (settings, place, word) = match (route.is_empty(), host.is_empty()) {
             (true, true) => return Ok(None),
-            (false, true) => (route, Place::Route(peer), "route (to the target only)"),
+            (false, true) => (route, Place::Route(peer), ON_ROUTE),
             (true, false) => (host, Place::Host, "host (put back after the trial)"),
             (false, false) => {
                 let why = "a route and the whole host can't be changed for the same trial".to_owned();
@@ -475,6 +478,11 @@ impl Tunnel for LiveTunnel {
         self.manners[self.turn].wait(clock())
     }
 
+    fn asked_last(&self) -> Option<(Url, SocketAddr)> {
+        let target = &self.config.targets[self.turn];
+        Some((target.url.clone(), target.peer))
+    }
+
     fn run(&mut self, spec: &TrialSpec, cancel: &Cancel) -> Result<TrialOutcome, TunnelError> {
         self.check(&spec.settings)?;
         self.begin_round(spec.round);
@@ -490,8 +498,8 @@ impl Tunnel for LiveTunnel {
         if !leave_alone(wait, cancel) {
             return Ok(TrialOutcome::empty(Status::Aborted, Duration::ZERO, STOPPED));
         }
-        let link = crate::link::link_to(self.config.targets[self.turn].peer.ip());
         let peer = self.config.targets[self.turn].peer;
+        let mut link = crate::link::link_to(peer.ip());
         if let Some(name) = link.as_ref().and_then(|link| link["device"].as_str()) {
             self.device = Some(name.to_owned());
         }
@@ -529,11 +537,28 @@ impl Tunnel for LiveTunnel {
         self.served[self.turn] = Some(discriminant(&spec.workload));
         let asked = spec.workload.size().map_or(u64::MAX, Bytes::get);
         self.in_vain = self.in_vain.max(moved.saturating_sub(asked));
+        let served = self.config.targets[self.turn].peer.ip();
+        if served != peer.ip() {
+            let there = crate::link::link_to(served);
+            let device = |link: &Option<serde_json::Value>| Some(link.as_ref()?["device"].clone());
+            if self.config.targets.len() == 1
+                && device(&there) != device(&link)
+                && let Some(mtu) = there.as_ref().and_then(|link| link["mtu"].as_u64())
+            {
+                self.config.device_mtu = mtu;
+            }
+            link = there;
+            if matches!(change, Some((_, ON_ROUTE))) {
+                let note = format!("redirected to {served}: run again with a route to there");
+                return Ok(TrialOutcome::empty(Status::Invalid, Duration::ZERO, note));
+            }
+        }
         let headers = self.config.targets[self.turn].headers();
         let end = if direction == Direction::Down { Some(&fetched.report) } else { fetched.other.as_ref() };
         let receiver = end.map(ReceiverState::from).unwrap_or_default();
         let mut outcome = outcome(fetched, direction, headers);
         outcome.observed.link = link;
+        outcome.observed.address = Some(served);
         if self.config.targets.len() > 1 {
             outcome.observed.target = Some(self.config.targets[self.turn].url.to_string());
         }
@@ -551,7 +576,7 @@ impl Tunnel for LiveTunnel {
         }
         // On the loopback the processor is the path.
         if outcome.status == Status::Completed
-            && !peer.ip().is_loopback()
+            && !served.is_loopback()
             && let Some(why) = strain.complaint(&outcome, receiver)
         {
             outcome.mark_invalid(why);
@@ -573,28 +598,4 @@ fn mark_skipped(outcome: &mut TrialOutcome, hits: u64) {
 
 fn broken(error: &dyn std::fmt::Display) -> TunnelError {
     TunnelError::Broken { tunnel: NAME, why: error.to_string() }
-}
-
-/// What is set on the connection's own socket: an MTU as the MSS that it leaves room for.
-fn own_settings(settings: &Settings, headers: u64) -> Settings {
-    let mut own = settings.clone();
-    if let Some(mtu) = settings.number(Knob::Mtu) {
-        let mss = settings.number(Knob::Mss).unwrap_or(u64::MAX).min(mtu.saturating_sub(headers));
-        own.set(Knob::Mss, Level::Number(mss));
-    }
-    own
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_mtu_is_set_as_the_mss_that_it_leaves_room_for() {
-        let asked = Settings::new().with(Knob::Mtu, Level::Number(1400));
-        assert_eq!(own_settings(&asked, 40).number(Knob::Mss), Some(1360));
-        assert_eq!(own_settings(&asked, 60).number(Knob::Mss), Some(1340));
-        let both = asked.with(Knob::Mss, Level::Number(1000));
-        assert_eq!(own_settings(&both, 40).number(Knob::Mss), Some(1000));
-    }
 }

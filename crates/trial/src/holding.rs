@@ -1,5 +1,6 @@
 use crate::{Cancel, Direction, PathFacts, TrialOutcome, TrialSpec, Tunnel, TunnelError, TunnelKind};
-use wt_units::{Knob, Settings};
+use std::net::SocketAddr;
+use wt_units::{Knob, Settings, Url};
 
 /// A tunnel in which some settings hold for every trial, those of the current settings among them.
 ///
@@ -64,6 +65,10 @@ impl<T: Tunnel> Tunnel for Holding<T> {
 
     fn pause(&self) -> std::time::Duration {
         self.tunnel.pause()
+    }
+
+    fn asked_last(&self) -> Option<(Url, SocketAddr)> {
+        self.tunnel.asked_last()
     }
 
     fn run(&mut self, spec: &TrialSpec, cancel: &Cancel) -> Result<TrialOutcome, TunnelError> {

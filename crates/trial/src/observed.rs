@@ -1,6 +1,7 @@
 use crate::kept_object;
 use crate::say_none;
 use serde_json::Value;
+use std::net::IpAddr;
 
 kept_object! {
     /// What was seen of a trial on the wire, in `tcp_info`, and in the lab: each only where it was looked at, by its name in
@@ -54,6 +55,8 @@ kept_object! {
         length: u64,
         /// The server, where there are several.
         target: String,
+        /// The address that served it, on the real path: a redirection may lead away from the one that was named.
+        address: IpAddr,
         /// The link as it was before the trial, in its own form.
         link: Value,
         /// Whether the model's run was cut short.

@@ -1,7 +1,8 @@
 use crate::{Direction, PathFacts, TrialOutcome, TrialSpec};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use wt_units::{Knob, Level, Settings};
+use wt_units::{Knob, Level, Settings, Url};
 
 /// Where a trial runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -173,6 +174,11 @@ pub trait Tunnel {
     /// How long the remote host wants to be left alone before the next trial: [`run`](Self::run) waits for so long.
     fn pause(&self) -> std::time::Duration {
         std::time::Duration::ZERO
+    }
+
+    /// The remote host that was asked last, after redirections, and its address; nothing where there is none.
+    fn asked_last(&self) -> Option<(Url, SocketAddr)> {
+        None
     }
 
     /// Runs one trial, and puts back whatever it set.

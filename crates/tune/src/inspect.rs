@@ -4,6 +4,7 @@ use super::event::{Sink, TuneEvent};
 use super::live::ASSUMED;
 use super::request::TuneRequest;
 use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::time::Duration;
 use wt_live::{FindError, Target};
 use wt_load::{LoadError, Scheme, Url};
@@ -25,34 +26,39 @@ pub(crate) struct Inspected {
 }
 
 /// RTT by a handshake, path MTU by probes; what the link can carry by arithmetic.
-fn inspect(request: &TuneRequest, target: &Target, cancel: &Cancel, events: Sink<'_>) -> Result<Inspected, Problem> {
+pub(crate) fn inspect(
+    request: &TuneRequest,
+    url: &Url,
+    peer: SocketAddr,
+    cancel: &Cancel,
+    events: Sink<'_>,
+) -> Result<Inspected, Problem> {
     let nobody = |error: &LoadError| {
         if let LoadError::Connect(cause) = error
             && matches!(cause.source.kind(), ErrorKind::NetworkUnreachable | ErrorKind::HostUnreachable)
         {
-            return Problem::environment(format!("{}: {error}", target.url))
+            return Problem::environment(format!("{}: {error}", url))
                 .because("this host has no route there, or the last router before it doesn't find it")
-                .hint(format!("ip route get {} shows the way that packets would take", target.peer.ip()));
+                .hint(format!("ip route get {} shows the way that packets would take", peer.ip()));
         }
-        Problem::new(Fault::Remote, format!("{}: {error}", target.url))
+        Problem::new(Fault::Remote, format!("{}: {error}", url))
             .because("nothing listens there, it is down, or a firewall is between")
-            .hint(match target.url.scheme {
-                Scheme::Wt => format!("windtunnel serve there, and windtunnel path {} here", target.url.host),
-                Scheme::Iperf3 => format!("iperf3 -s there, and windtunnel path {} here", target.url.host),
-                Scheme::Http | Scheme::Https | Scheme::Ftp | Scheme::Ftps => format!(
-                    "curl -v {} shows what another program sees; windtunnel path {}",
-                    target.url, target.url.host
-                ),
+            .hint(match url.scheme {
+                Scheme::Wt => format!("windtunnel serve there, and windtunnel path {} here", url.host),
+                Scheme::Iperf3 => format!("iperf3 -s there, and windtunnel path {} here", url.host),
+                Scheme::Http | Scheme::Https | Scheme::Ftp | Scheme::Ftps => {
+                    format!("curl -v {} shows what another program sees; windtunnel path {}", url, url.host)
+                }
             })
     };
-    let connection = wt_load::Connection::open(&target.peer, &Settings::new(), CONNECT).map_err(|e| nobody(&e))?;
+    let connection = wt_load::Connection::open(&peer, &Settings::new(), CONNECT).map_err(|e| nobody(&e))?;
     let rtt = connection.connect_time;
     drop(connection);
-    let to = wt_prober::Target::of_address(&target.url.host, target.peer)?;
+    let to = wt_prober::Target::of_address(&url.host, peer)?;
     let device_mtu = u64::from(to.mtu);
     let mut pmtu = device_mtu;
     let mut loss = None;
-    if !request.live.no_probes && !target.peer.ip().is_loopback() {
+    if !request.live.no_probes && !peer.ip().is_loopback() {
         events(TuneEvent::note("probing the path MTU"));
         let options = ProbeOptions { seed: Some(request.seed), ..ProbeOptions::default() };
         // A server under test isn't asked for a dozen connections more.
@@ -69,7 +75,7 @@ fn inspect(request: &TuneRequest, target: &Target, cancel: &Cancel, events: Sink
         }
     }
     let options = if read_net_sysctl("ipv4/tcp_timestamps").is_ok_and(|on| on == "0") { 0 } else { 12 };
-    let ip = if target.peer.is_ipv6() { IpVersion::V6 } else { IpVersion::V4 };
+    let ip = if peer.is_ipv6() { IpVersion::V6 } else { IpVersion::V4 };
     let headers = Headers { ip, transport: Transport::Tcp { options_len: options } };
     let physical = request.live.link_rate.map(|rate| {
         let goodput = request.live.encap.goodput(rate, Bytes(pmtu), headers);
@@ -94,7 +100,7 @@ pub(crate) fn reached(
 ) -> Result<(Target, Inspected), Problem> {
     let mut first = None;
     for target in Target::candidates(url, v6).map_err(|error| unfound(&error))? {
-        match inspect(request, &target, cancel, events) {
+        match inspect(request, url, target.peer, cancel, events) {
             Ok(inspected) => return Ok((target, inspected)),
             Err(failure) => {
                 events(TuneEvent::note(&failure.what));

@@ -41,6 +41,8 @@ pub(crate) struct Live {
     pub(crate) loss: Option<f64>,
     /// For the journaled configuration, but for what was measured.
     pub(crate) description: wt_journal::LiveConfig,
+    /// The path as it was looked at again, where the pilot was served by another address than the one looked at first.
+    pub(crate) elsewhere: Option<PathFacts>,
 }
 
 impl Live {
@@ -161,6 +163,7 @@ impl Live {
 
 /// The path as the pilot found it.
 pub(crate) fn measured(live: &Live, facts: &PathFacts, pilot: &TrialOutcome) -> PathFacts {
+    let facts = live.elsewhere.as_ref().unwrap_or(facts);
     let seen = pilot.observed.min_rtt_us.filter(|rtt| *rtt > 0);
     let rtt_us = seen.map_or(facts.rtt_us, |rtt| rtt.min(facts.rtt_us));
     let bdp = live.rate() * Duration::from_micros(rtt_us);

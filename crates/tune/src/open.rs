@@ -175,6 +175,7 @@ pub(crate) fn session<'a>(
         assumed: inspected.facts.physical_goodput_bps.map_or(ASSUMED, BitsPerSecond),
         spent: Cell::new(0),
         loss: inspected.loss,
+        elsewhere: None,
         description: wt_journal::LiveConfig {
             targets: Some(targets.iter().map(|target| target.url.to_string()).collect()),
             address: Some(first.peer.ip()),
@@ -233,3 +234,6 @@ fn changer(request: &TuneRequest) -> Result<Option<Changer>, Problem> {
     let HostAccess { system, store, guard } = HostAccess::open(None, None)?;
     Ok(Some(Changer { system, store, guard, allow_host_wide: request.live.allow_host_wide }))
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,10 +1,12 @@
 //! What the path carries, learnt from a transfer with the settings as they are.
 
 use super::event::{Sink, TuneEvent};
+use super::inspect::inspect;
 use super::live::{LEAST, Live, measured};
 use super::plan::{Plan, aside};
 use super::session::{Pilot, Session};
 use std::time::Duration;
+use wt_live::is_near;
 use wt_problem::{Fault, Problem};
 use wt_setup::{Budget, tunnel_problem};
 use wt_sys::clock::unix_us;
@@ -48,6 +50,7 @@ impl<T: Tunnel> Session<'_, T> {
                     told.push(note.clone());
                 }
             }
+            self.look_where_it_led(facts, &pilot.1, events);
             let spent = self.live.as_ref().map_or(0, |live| live.spent.get()) + pilot.1.bytes;
             let larger = size
                 .map(|size| size * 8)
@@ -69,6 +72,29 @@ impl<T: Tunnel> Session<'_, T> {
                 }
             }
         }
+    }
+
+    /// Takes down who served the pilot, and looks at the path to it if that is another address than the one looked at: a redirection
+    /// led there, or the servers before it were of no use.
+    fn look_where_it_led(&mut self, facts: &PathFacts, pilot: &TrialOutcome, events: Sink<'_>) {
+        let (Some(live), Some((url, peer))) = (&mut self.live, self.tunnel.asked_last()) else { return };
+        let now: Vec<String> = self.tunnel.target().split(' ').map(str::to_owned).collect();
+        let named = live.description.targets.replace(now);
+        if named != live.description.targets && live.description.asked.is_none() {
+            live.description.asked = named;
+        }
+        live.near &= is_near(peer.ip());
+        if live.description.address.replace(peer.ip()).is_none_or(|before| before == peer.ip()) {
+            return;
+        }
+        events(TuneEvent::note(format!("served by {url}, at {}: looking at the path to there", peer.ip())));
+        let looked = inspect(self.request, &url, peer, self.turns.cancel(self.cancel), events);
+        let (facts, loss) = looked.map_or_else(
+            // It has just served: what it showed then is enough to go on.
+            |_| (PathFacts { rtt_us: pilot.observed.min_rtt_us.unwrap_or(facts.rtt_us), ..facts.clone() }, None),
+            |found| (found.facts, found.loss),
+        );
+        (live.elsewhere, live.loss) = (Some(facts), loss);
     }
 
     fn pilot_of(

@@ -4,6 +4,7 @@ use super::answer::TuneAnswer;
 use super::history::History;
 use super::link;
 use super::screen_report::{self, ScreenReport, Screened};
+use std::net::IpAddr;
 use std::time::Duration;
 use wt_experiment::Experiment;
 use wt_journal::{Journal, State, StoredExperiment};
@@ -65,7 +66,7 @@ impl Reported<'_> {
         let facts = RunFacts {
             model: config.model.clone(),
             loss: live.and_then(|live| live.loss),
-            address: live.and_then(|live| live.address),
+            addresses: self.addresses(),
             ended_early: self.cut_short(),
             again: config.browser.as_ref().and(config.command.clone()),
             delay: config.delay_alpha.zip(config.delay_epsilon).map(|(alpha, epsilon)| DelayRules { alpha, epsilon }),
@@ -87,6 +88,19 @@ impl Reported<'_> {
             run: &run,
             facts: &facts,
         })
+    }
+
+    /// Who served the rounds, in the order in which they first did; of trials that don't say so, whom the experiment names.
+    fn addresses(&self) -> Vec<IpAddr> {
+        let named = self.stored.config.tune().live.as_ref().and_then(|live| live.address);
+        let rounds = self.records.iter().filter(|record| record.spec.round > 0 && record.outcome.bytes > 0);
+        let mut addresses: Vec<IpAddr> = Vec::new();
+        for served in rounds.filter_map(|record| record.outcome.observed.address.or(named)) {
+            if !addresses.contains(&served) {
+                addresses.push(served);
+            }
+        }
+        if addresses.is_empty() { named.into_iter().collect() } else { addresses }
     }
 
     /// What ended it before its time, if that wasn't the user.

@@ -227,10 +227,6 @@ pub fn test(request: &TestRequest, cancel: &Cancel, events: Sink<'_>) -> Result<
                 }
             };
             let address = opened.live.as_ref().and_then(|live| live.description.address);
-            if round == 1 {
-                let (hops, ttl) = address.filter(|_| !request.no_hops).map_or((None, None), |to| hops(to, cancel));
-                routes[place] = (address, hops, ttl);
-            }
             let log = match &mut log {
                 Some(log) => log,
                 none => {
@@ -276,6 +272,12 @@ pub fn test(request: &TestRequest, cancel: &Cancel, events: Sink<'_>) -> Result<
             };
             outcome.observed.target = Some(name.clone());
             log.finish(number, &outcome)?;
+            // A redirection may have led elsewhere.
+            let address = outcome.observed.address.or(address);
+            if round == 1 {
+                let (hops, ttl) = address.filter(|_| !request.no_hops).map_or((None, None), |to| hops(to, cancel));
+                routes[place] = (address, hops, ttl);
+            }
             tests.push(LoggedTest::of(number, started, name, address, &outcome));
         }
     }
@@ -371,7 +373,7 @@ impl LoggedTest {
             number,
             started_unix_us,
             server,
-            address,
+            address: seen.address.or(address),
             status: outcome.status.name(),
             bytes: outcome.bytes,
             seconds: outcome.elapsed_us as f64 / 1e6,

@@ -95,6 +95,21 @@ impl Recommendation {
         Some(format!("sudo windtunnel settings apply {} --to {}", pairs.join(" "), first.to))
     }
 
+    /// The commands that make `settings` hold on the host with `role` towards each of these targets, one change after the other: each
+    /// waits until the one before it is confirmed. What is the whole host's is set once.
+    #[must_use]
+    pub fn commands(settings: &Settings, role: Role, targets: &[String], experiment: &str) -> Vec<String> {
+        let mut commands: Vec<String> = Vec::new();
+        for target in targets {
+            let found = Self::of(settings, role, target);
+            let in_two_places = found.here.iter().any(|setting| setting.to != found.here[0].to);
+            let to = if in_two_places && targets.len() > 1 { format!(" --to {target}") } else { String::new() };
+            let command = found.command(experiment).map(|command| command + &to);
+            commands.extend(command.filter(|command| !commands.contains(command)));
+        }
+        commands
+    }
+
     /// The commands that make it hold where there is no journal with the verdict, one for each place.
     #[must_use]
     pub fn commands_by_place(&self) -> Vec<String> {
@@ -141,6 +156,20 @@ mod tests {
         let found = Recommendation::of(&both, Role::Receiver, "192.0.2.1");
         assert_eq!(found.command("x").unwrap(), "sudo windtunnel settings apply --verdict x");
         assert_eq!(found.here[1].to, "host");
+    }
+
+    #[test]
+    fn each_of_several_targets_has_a_command_of_its_own_and_the_host_one() {
+        let targets = ["192.0.2.1", "192.0.2.2"].map(str::to_owned);
+        let commands = |chosen: &Settings| Recommendation::commands(chosen, Role::Receiver, &targets, "x");
+        let window = settings(&[(Knob::Rwin, Level::Number(8_192))]);
+        let told = |rest: &str| format!("sudo windtunnel settings apply {rest}");
+        assert_eq!(commands(&window), [told("rwin=8192 --to 192.0.2.1"), told("rwin=8192 --to 192.0.2.2")]);
+        let sack = settings(&[(Knob::Sack, Level::Name("off".into()))]);
+        assert_eq!(commands(&sack), [told("sack=off --to host")]);
+        let both = commands(&window.overlaid(&sack));
+        assert_eq!(both, [told("--verdict x --to 192.0.2.1"), told("--verdict x --to 192.0.2.2")]);
+        assert_eq!(commands(&settings(&[(Knob::Initcwnd, Level::Number(32))])), [""; 0]);
     }
 
     #[test]

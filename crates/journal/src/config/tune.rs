@@ -172,7 +172,9 @@ kept_object! {
     pub struct LiveConfig {
         /// The servers' URLs, without passwords and keys.
         targets: Vec<String>,
-        /// The address of the first of them.
+        /// As they were named, where redirections led elsewhere.
+        asked: Vec<String>,
+        /// The address that served the pilot; of old rows that of the first server.
         address: IpAddr,
         /// Certificate authorities that were believed, too.
         ca: PathBuf,

@@ -11,6 +11,8 @@ use wt_experiment::{ArmAssessment, StopReason, VerdictKind};
 use wt_trial::{Amount, Direction, Scale, Status, TrialRecord, Workload};
 use wt_units::{Knob, Recommendation, Role, Settings, Side, counted};
 
+/// Between changes for several hosts.
+const CONFIRM: &str = "sudo windtunnel settings confirm";
 /// From this share of what the link can carry on there is nothing left to gain.
 const FULL: f64 = 0.9;
 /// Where a gain of this share isn't excluded, a budget that is used up leaves the question open.
@@ -463,16 +465,20 @@ impl TuneInputs<'_> {
         for (host, settings) in hosts {
             let sends = settings.iter().any(|(knob, _)| knob.side() == Side::Sender);
             let role = if sends { Role::Sender } else { Role::Receiver };
-            let address = self.facts.address.filter(|_| *host == AnswerHost::Here).map(|address| address.to_string());
+            let addresses = if *host == AnswerHost::Here { self.addresses() } else { Vec::new() };
             // What only sockets or routes to some hosts can have needs their address; the rest holds for all.
             let on_routes = settings.iter().all(|(knob, _)| knob.scopes().route && knob != Knob::Rwin);
-            let target = address.as_deref().unwrap_or(if on_routes { "default" } else { super::apply::SOME_TARGET });
-            let found = Recommendation::of(settings, role, target);
-            let commands = match (*host, found.command(self.id)) {
-                (AnswerHost::Here, Some(command)) => vec![command],
+            let first = addresses.first().map(String::as_str);
+            let target = first.unwrap_or(if on_routes { "default" } else { super::apply::SOME_TARGET }).to_owned();
+            let targets = if addresses.is_empty() { vec![target] } else { addresses };
+            let mut commands = Recommendation::commands(settings, role, &targets, self.id);
+            if *host != AnswerHost::Here || commands.is_empty() {
                 // The journal with the verdict isn't there.
-                _ => found.commands_by_place(),
-            };
+                commands = Recommendation::of(settings, role, &targets[0]).commands_by_place();
+            } else if commands.len() > 1 {
+                // The next change waits for it.
+                commands = commands.join(&format!("\n{CONFIRM}\n")).lines().map(str::to_owned).collect();
+            }
             steps.extend(commands.into_iter().map(|command| AnswerStep { host: *host, command }));
         }
         steps
@@ -493,6 +499,8 @@ impl Answer {
                 ""
             } else if place.is_some() {
                 "; "
+            } else if step.command == CONFIRM {
+                "; if it works, "
             } else {
                 " && "
             };

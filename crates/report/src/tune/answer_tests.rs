@@ -22,9 +22,14 @@ impl Case {
     }
 
     fn report(&self) -> TuneReport {
+        self.report_of(if self.tunnel == "live" { &["192.0.2.80"] } else { &[] })
+    }
+
+    /// The same where these served.
+    fn report_of(&self, addresses: &[&str]) -> TuneReport {
         let setting = |t: &Truth| Setting { label: t.label.clone(), settings: t.settings.clone() };
         let settings: Vec<Setting> = self.story.truths.iter().map(setting).collect();
-        let address = (self.tunnel == "live").then(|| "192.0.2.80".parse().unwrap());
+        let addresses = addresses.iter().map(|address| address.parse().unwrap()).collect();
         TuneReport::assemble(&TuneInputs {
             id: "20261121-081500-adsl-3f9a",
             target: "adsl",
@@ -36,7 +41,7 @@ impl Case {
             assessment: &self.story.assessment,
             records: &self.story.records,
             run: &Run { spent: Duration::from_secs(49), ..Run::default() },
-            facts: &RunFacts { address, delay: self.delay, ..RunFacts::default() },
+            facts: &RunFacts { addresses, delay: self.delay, ..RunFacts::default() },
         })
     }
 }
@@ -59,6 +64,20 @@ fn what_beats_a_baseline_isnt_recommended_where_what_one_has_wasnt_compared() {
     assert!(!report.next.iter().any(|line| line.contains("settings apply") || line.starts_with("Set ")), "{report:#?}");
     let report = case(plan(Some(current()))).report();
     assert!(report.verdict.answer.lines[2].contains("settings apply rwin=65536"), "{:#?}", report.verdict.answer);
+}
+
+#[test]
+fn each_host_that_served_has_a_command_of_its_own() {
+    let story = one(with(Knob::Rwin, Level::Number(65_536)), 3.0, 3.4, 0.01, 60).run();
+    let report = Case { tunnel: "live", ..Case::lab("", story) }.report_of(&["192.0.2.80", "192.0.2.81"]);
+    let apply = |address: &str| format!("sudo windtunnel settings apply rwin=65536 --to {address}");
+    let (first, second) = (apply("192.0.2.80"), apply("192.0.2.81"));
+    let answer = &report.verdict.answer;
+    let steps: Vec<&str> = answer.steps.iter().map(|step| step.command.as_str()).collect();
+    assert_eq!(steps, [&first, CONFIRM, &second]);
+    assert_eq!(answer.lines[2], format!("Do: {first}; if it works, {CONFIRM} && {second}"));
+    assert_eq!(report.plan.iter().map(|step| &step.command).collect::<Vec<_>>(), [&first, &second]);
+    assert!(report.next.iter().any(|line| line.contains("2 hosts in turn. Apply it for each")), "{report:#?}");
 }
 
 #[test]

@@ -86,8 +86,8 @@ pub struct RunFacts {
     pub model: Option<serde_json::Value>,
     /// The share of probes that got lost, on the real path.
     pub loss: Option<f64>,
-    /// The target's address, on the real path: where the recommended settings are applied.
-    pub address: Option<IpAddr>,
+    /// The addresses that served, on the real path: where the recommended settings are applied.
+    pub addresses: Vec<IpAddr>,
     /// What a person must know before everything else: why it ended early.
     pub ended_early: Option<String>,
     /// What runs another one, where nothing goes on with this one.
@@ -146,7 +146,7 @@ impl TuneReport {
         let (answer, cells) = (inputs.answer(&known), inputs.cells(&known));
         let (plan, apply) = inputs.apply();
         // What was measured here is applied first; after a rehearsal come the words on it.
-        let (first, last) = if inputs.facts.address.is_some() { (apply, None) } else { (None, apply) };
+        let (first, last) = if !inputs.facts.addresses.is_empty() { (apply, None) } else { (None, apply) };
         let next = first.into_iter().chain(inputs.next(&measured)).chain(last).collect();
         let main: Vec<usize> = [0, a.pick, a.leader].into_iter().chain(plateau.as_ref().map(|p| p.arm)).collect();
         Self {

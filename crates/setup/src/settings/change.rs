@@ -93,7 +93,7 @@ impl ChangeRequest {
         let Some(id) = &self.verdict else { return Ok(None) };
         let journal = crate::journal::open_to_read(self.journal.as_deref())?;
         let found = journal.load(id).map_err(|error| crate::journal::problem(&error))?;
-        Ok(basis::fetched(&found))
+        Ok(basis::fetched(&*journal, &found))
     }
 
     /// What an experiment recommends, as far as it isn't what is anyway.
@@ -104,7 +104,7 @@ impl ChangeRequest {
             found.verdict.as_ref().ok_or_else(|| Problem::usage(format!("{} has no verdict yet", found.id)))?;
         if matches!(found.config, ExperimentConfig::Traffic(_)) {
             let request = super::traffic::recommended(&found.id, verdict, self.to.as_deref())?;
-            return Ok(Request { basis: Some(basis::of(&*journal, &found, None)), ..request });
+            return Ok(Request { basis: Some(basis::of(&*journal, &found, None, None)), ..request });
         }
         if verdict["settings"].is_null() {
             return Err(recommends_nothing(&found));
@@ -116,8 +116,8 @@ impl ChangeRequest {
         let was = if config.direction() == Direction::Up { Role::Sender } else { Role::Receiver };
         let role = self.side.unwrap_or(was);
         // The address is the server's: to the server itself, and after a rehearsal, nobody has told yet whom it concerns.
-        let measured = config.live.as_ref().and_then(|live| live.address).filter(|_| role == was);
-        let target = self.to.clone().or_else(|| measured.map(|address| address.to_string()));
+        let measured = if role == was { basis::served(&*journal, &found) } else { Vec::new() };
+        let target = self.to.clone().or_else(|| measured.first().map(|host| host.address.to_string()));
         let settings = settings.differing_from(&found.current);
         let mut recommended = Recommendation::of(&settings, role, target.as_deref().unwrap_or("ADDRESS"));
         let id = &found.id;
@@ -140,13 +140,22 @@ impl ChangeRequest {
             return Err(Problem::usage(format!("{id} doesn't say for whom its settings are to hold here: it was measured on an emulated path, or from the other end"))
                 .hint("name the other host or its network, --to 192.0.2.1; or all of them, --to host, which changes every connection of this host"));
         }
+        if self.to.is_none() && measured.len() > 1 && recommended.here.iter().any(|setting| setting.to != "host") {
+            let hosts: Vec<String> = measured.iter().map(|host| host.address.to_string()).collect();
+            return Err(Problem::usage(format!("{id} was measured with {} hosts in turn: {}", hosts.len(), hosts.join(", ")))
+                .hint(format!(
+                    "--to {} for the first, and once that is confirmed, the same for the next; --to host changes every connection of this host",
+                    hosts[0]
+                )));
+        }
         for setting in &mut recommended.here {
             if let (wt_units::Knob::Cc, Level::Name(name)) = (setting.knob, &setting.level) {
                 setting.level = Level::Name(name_in_kernel(name)?);
             }
         }
+        let towards = target.as_deref().and_then(|to| to.parse().ok());
         let mut request = Request::of_recommendation(&recommended).map_err(|error| problem::knob(&error))?;
-        request.basis = Some(basis::of(&*journal, &found, Some(role).filter(|role| *role == was)));
+        request.basis = Some(basis::of(&*journal, &found, Some(role).filter(|role| *role == was), towards));
         for setting in &recommended.here {
             request.reasons.insert(Knob::of(setting.knob).name, format!("{id}: {reason}; acts on the {}", role.name()));
         }

@@ -246,6 +246,58 @@ fn a_verdict_is_applied_at_the_end_where_it_acts_and_a_rehearsals_only_where_one
 }
 
 #[test]
+fn a_verdict_holds_for_the_hosts_that_served_and_not_for_one_that_only_redirected() {
+    use std::time::Duration;
+    use wt_journal::{Arm, ExperimentConfig, Journal as _, NewExperiment, SqliteJournal, State, TuneConfig};
+    use wt_trial::{Amount, Direction, Phase, Status, TrialOutcome, TrialSpec, Workload};
+    use wt_units::{Bytes, Knob, Level, Settings};
+    let directory = directory();
+    let mut journal = SqliteJournal::open(&directory.path().join("journal")).unwrap();
+    let settings = Settings::new().with(Knob::Mss, Level::Number(1_000));
+    for (id, served) in [("one", &["10.0.0.9"][..]), ("two", &["10.0.0.9", "10.0.0.8"])] {
+        let live = serde_json::json!({"live": {"targets": ["http://10.0.0.7/a"], "address": "10.0.0.7"}});
+        let serde_json::Value::Object(live) = live else { unreachable!() };
+        let arms = [("current", Settings::new()), ("faster", settings.clone())];
+        let arms = arms.map(|(label, settings)| Arm { label: label.to_owned(), settings });
+        let config = ExperimentConfig::Tune(Box::new(TuneConfig::from(live)));
+        let new = NewExperiment { arms: arms.into(), config, ..NewExperiment::new(id, "http://10.0.0.7/a", "live") };
+        journal.create_experiment(&new).unwrap();
+        for (round, address) in (1..).zip(served) {
+            let spec = TrialSpec {
+                experiment: id.to_owned(),
+                phase: Phase::Round,
+                round,
+                order: 1,
+                arm: 0,
+                settings: Settings::new(),
+                workload: Workload::Bulk { direction: Direction::Down, amount: Amount::Size(Bytes(1)) },
+                deadline: Duration::from_secs(1),
+                seed: 1,
+            };
+            let mut outcome = TrialOutcome::empty(Status::Completed, Duration::from_secs(1), "");
+            (outcome.bytes, outcome.observed.address) = (1, Some(address.parse().unwrap()));
+            let number = journal.begin_trial(&spec, 1).unwrap();
+            journal.finish_trial(number, &outcome).unwrap();
+        }
+        let verdict = serde_json::json!({"headline": "It is faster.", "settings": settings});
+        journal.finish_experiment(id, State::Finished, 1, Some(&verdict)).unwrap();
+    }
+    for (arguments, code, wanted) in [
+        ("one", 0, "10.0.0.9"),
+        ("two", 2, "measured with 2 hosts in turn: 10.0.0.9, 10.0.0.8"),
+        ("two --to 10.0.0.8", 0, "10.0.0.8"),
+    ] {
+        let ran = script(directory.path(), &format!("wt plan --journal journal --verdict {arguments}"));
+        let said = ran.out + &ran.err;
+        assert!(
+            ran.code == code && said.contains(wanted) && !said.contains("10.0.0.7/32"),
+            "{arguments}: {} {said}",
+            ran.code
+        );
+    }
+}
+
+#[test]
 fn the_work_for_eight_thousand_routes_grows_with_their_number_and_no_faster() {
     let directory = directory();
     // Seconds of the processor, which a busy machine doesn't make longer; comparing each route with each other takes far more.

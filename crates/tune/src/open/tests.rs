@@ -1,0 +1,105 @@
+//! A server on the loopback that redirects, as the real path that it is.
+
+use super::*;
+use crate::single::{TestRequest, test};
+use std::io::{Read as _, Write as _};
+use std::net::TcpListener;
+use std::time::Duration;
+use wt_journal::{Journal as _, SqliteJournal, WithSamples};
+use wt_trial::TrialRecord;
+
+/// At 127.0.0.1 it redirects `/moved` to 127.0.0.2 and knows nothing else; there it has a large file. Its port.
+fn server() -> u16 {
+    let listener = TcpListener::bind(("0.0.0.0", 0)).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            std::thread::spawn(move || {
+                let mut asked = [0; 4096];
+                let length = stream.read(&mut asked).unwrap_or(0);
+                let here = stream.local_addr().unwrap().ip().to_string();
+                let head = if here == "127.0.0.2" {
+                    "200 OK\r\nContent-Length: 10000000000".to_owned()
+                } else if asked.starts_with(b"GET /moved ") {
+                    format!("302 Found\r\nLocation: http://127.0.0.2:{port}/file\r\nContent-Length: 0")
+                } else {
+                    "404 Not Found\r\nContent-Length: 0".to_owned()
+                };
+                let mut sent = stream.write_all(format!("HTTP/1.1 {head}\r\n\r\n").as_bytes());
+                while here == "127.0.0.2" && length > 0 && sent.is_ok() {
+                    sent = stream.write_all(&[0; 65_536]);
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            });
+        }
+    });
+    port
+}
+
+/// Four short trials.
+fn request(folder: &std::path::Path, target: String) -> TuneRequest {
+    TuneRequest {
+        target: Some(target),
+        levels: vec!["mss=1000".parse().unwrap()],
+        budget: Some(Budget::Trials(4)),
+        trial: Some(Duration::from_millis(200)),
+        live: super::super::request::LiveRequest {
+            pause: Some(Duration::ZERO),
+            no_probes: true,
+            ..super::super::request::LiveRequest::default()
+        },
+        no_model: true,
+        journal: Some(folder.join("journal")),
+        ..TuneRequest::default()
+    }
+}
+
+/// What was run last, with its trials.
+fn last(folder: &std::path::Path) -> (StoredExperiment, Vec<TrialRecord>) {
+    let journal = SqliteJournal::open(&folder.join("journal")).unwrap();
+    let stored = journal.load("last").unwrap();
+    let mut trials = Vec::new();
+    let mut keep = |trial: TrialRecord| {
+        trials.push(trial);
+        Ok(())
+    };
+    journal.for_each_trial(&stored.id, WithSamples::No, &mut keep).unwrap();
+    (stored, trials)
+}
+
+#[test]
+fn where_a_redirection_leads_is_whom_the_path_its_facts_and_the_command_are_of() {
+    let (folder, port) = (tempfile::tempdir().unwrap(), server());
+    let (named, served) = (format!("http://127.0.0.1:{port}/moved"), format!("http://127.0.0.2:{port}/file"));
+    let address = Some("127.0.0.2".parse().unwrap());
+    crate::run(&request(folder.path(), named.clone()), &Cancel::new(), &mut |_| {}).unwrap();
+    let (stored, trials) = last(folder.path());
+    let live = stored.config.tune().live.clone().unwrap();
+    assert_eq!((live.address, live.targets, live.asked), (address, Some(vec![served]), Some(vec![named.clone()])));
+    assert!(trials.len() >= 5 && trials.iter().all(|trial| trial.outcome.observed.address == address), "{trials:#?}");
+    let once = TestRequest {
+        target: named,
+        time: Duration::from_millis(100),
+        no_hops: true,
+        journal: Some(folder.path().join("journal")),
+        ..TestRequest::default()
+    };
+    let logged = test(&once, &Cancel::new(), &mut |_| {}).unwrap();
+    assert_eq!((logged.tests[0].address, logged.hosts[0].address), (address, address));
+}
+
+#[test]
+fn a_server_of_a_profile_that_is_passed_over_is_nobody_to_set_anything_for() {
+    let (folder, port) = (tempfile::tempdir().unwrap(), server());
+    let profile = folder.path().join("two.toml");
+    let targets = ["http://127.0.0.1:PORT/none", "http://127.0.0.2:PORT/file"];
+    let text = targets.map(|url| format!("[[target]]\nurl = \"{url}\"\n").replace("PORT", &port.to_string())).concat();
+    std::fs::write(&profile, text).unwrap();
+    let request = request(folder.path(), profile.to_str().unwrap().to_owned());
+    crate::run(&request, &Cancel::new(), &mut |_| {}).unwrap();
+    let (stored, trials) = last(folder.path());
+    let live = stored.config.tune().live.clone().unwrap();
+    let address = Some("127.0.0.2".parse().unwrap());
+    assert_eq!((live.address, live.asked), (address, None));
+    assert!(trials.iter().all(|trial| trial.outcome.observed.address == address), "{trials:#?}");
+}
