@@ -93,15 +93,19 @@ impl Words<'_> {
         self.finish(headline, details)
     }
 
-    /// Whether every trial of every setting failed.
-    fn nothing_worked(&self) -> bool {
+    /// Why nothing could be compared, if that is so.
+    fn nothing_worked(&self) -> Option<String> {
         let ran = |arm: &ArmAssessment| arm.trials - arm.void;
-        self.a.arms.iter().any(|arm| ran(arm) > 0) && self.a.arms.iter().all(|arm| arm.failed == ran(arm))
+        if self.a.arms.iter().any(|arm| ran(arm) > 0) && self.a.arms.iter().all(|arm| arm.failed == ran(arm)) {
+            return Some("every trial failed".to_owned());
+        }
+        let half = || format!("more than half of the trials of {} stalled or failed", self.reference());
+        self.a.lacks_current().then(half)
     }
 
     fn nothing_shown(&self) -> Text {
-        if self.nothing_worked() {
-            let headline = "Nothing could be compared: every trial failed.".to_owned();
+        if let Some(why) = self.nothing_worked() {
+            let headline = format!("Nothing could be compared: {why}.");
             return self.finish(headline, vec![format!("Keep what you have. {}", self.effort())]);
         }
         let little: Vec<String> =

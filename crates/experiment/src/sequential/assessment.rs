@@ -75,6 +75,13 @@ impl Assessment {
         self.arms.iter().skip(1).filter(move |arm| arm.rounds < fewest)
     }
 
+    /// Whether there is nothing to compare with: more than half of the current setting's trials weren't completed, and none is shown to
+    /// be faster. That others do as badly then says nothing.
+    #[must_use]
+    pub fn lacks_current(&self) -> bool {
+        self.kind != VerdictKind::Faster && self.arms.first().is_some_and(|current| current.mostly_bad)
+    }
+
     /// The fewest rounds of a setting after which any gain of it can be excluded, however clear it is.
     #[must_use]
     pub fn fewest_to_exclude(&self) -> usize {
@@ -244,6 +251,9 @@ pub(super) fn assess(e: &Experiment) -> Assessment {
     let most: Vec<f64> =
         e.arms.iter().skip(1).map(|c| bold_upper_bound_of(&c.compared, 1.0 / e.config.alpha)).collect();
     let noise = fit.variance.map(|v| Noise { sigma: v.sqrt(), cv: v.exp_m1().sqrt(), df: fit.df });
+    // What wasn't completed counts over all the time that it had, which says nothing of how alike two are.
+    let is_bad = |arm: usize| e.arms[arm].counts.mostly_bad();
+    let comparable = pick != 0 || !is_bad(0);
     Assessment {
         kind: kind(pick, e.stop),
         pick,
@@ -255,13 +265,21 @@ pub(super) fn assess(e: &Experiment) -> Assessment {
         alpha: e.config.alpha,
         indifference: e.config.indifference,
         relevant: e.config.relevant,
-        gain_at_most: gain_at_most(e, &most),
-        all_same: all_same(e, &most),
-        arms: e.arms.iter().enumerate().map(|(arm, c)| assess_arm(arm, c, &fit, &e.config)).collect(),
-        regret: regret(&fit, pick, e.config.alpha, e.config.arms),
-        needed: noise.filter(|_| e.stop.is_some() && pick == 0).map(|n| needed(e, n, leader)).unwrap_or_default(),
+        gain_at_most: gain_at_most(e, &most).filter(|_| comparable),
+        all_same: !(0..e.arms.len()).any(is_bad) && all_same(e, &most),
+        arms: (0..e.arms.len())
+            .map(|arm| {
+                let found = assess_arm(arm, &e.arms[arm], &fit, &e.config);
+                ArmAssessment { equivalent: found.equivalent && !is_bad(arm) && !is_bad(0), ..found }
+            })
+            .collect(),
+        regret: regret(&fit, pick, e.config.alpha, e.config.arms).filter(|_| comparable),
+        needed: noise
+            .filter(|_| e.stop.is_some() && pick == 0 && comparable)
+            .map(|n| needed(e, n, leader))
+            .unwrap_or_default(),
         noise,
-        plateau: e.plateau.as_ref().map(|p| assess_search(p, &fit)),
+        plateau: e.plateau.as_ref().map(|p| assess_search(p, &fit, &is_bad)),
     }
 }
 
@@ -397,15 +415,16 @@ fn needed(e: &Experiment, noise: Noise, leader: usize) -> Vec<Needed> {
     GAINS.map(row).to_vec()
 }
 
-fn assess_search(search: &Search, fit: &BlockedFit) -> PlateauAssessment {
+fn assess_search(search: &Search, fit: &BlockedFit, is_bad: &dyn Fn(usize) -> bool) -> PlateauAssessment {
     match search {
-        Search::Anchored(p) => assess_plateau(p, search.settled(), fit),
-        Search::Strict(s) => assess_strict(s, fit),
+        Search::Anchored(p) => assess_plateau(p, search.settled(), fit, is_bad),
+        Search::Strict(s) => assess_strict(s, fit, is_bad),
     }
 }
 
-fn assess_plateau(p: &Plateau, settled: bool, fit: &BlockedFit) -> PlateauAssessment {
-    let shown = p.shown();
+fn assess_plateau(p: &Plateau, settled: bool, fit: &BlockedFit, is_bad: &dyn Fn(usize) -> bool) -> PlateauAssessment {
+    let complete = p.tests.iter().take_while(|test| !is_bad(test.arm) && !is_bad(p.anchor)).count();
+    let shown = p.shown().min(complete);
     let level = |(i, test): (usize, &LevelTest)| LevelAssessment {
         arm: test.arm,
         verdict: match test.state {
@@ -430,10 +449,11 @@ fn assess_plateau(p: &Plateau, settled: bool, fit: &BlockedFit) -> PlateauAssess
     }
 }
 
-fn assess_strict(s: &Strict, fit: &BlockedFit) -> PlateauAssessment {
+fn assess_strict(s: &Strict, fit: &BlockedFit, is_bad: &dyn Fn(usize) -> bool) -> PlateauAssessment {
+    let reached = |i: usize| s.reached(i) && !is_bad(s.levels[i].arm) && !is_bad(s.leader);
     let level = |i: usize| {
         let level = &s.levels[i];
-        let verdict = match (s.reached(i), level.below) {
+        let verdict = match (reached(i), level.below) {
             (true, _) => LevelVerdict::Within,
             (_, true) => LevelVerdict::Below,
             _ => LevelVerdict::Undecided,
@@ -454,7 +474,7 @@ fn assess_strict(s: &Strict, fit: &BlockedFit) -> PlateauAssessment {
         anchor: s.leader,
         epsilon: s.epsilon,
         since_round: 0,
-        smallest: s.smallest().map_or(s.leader, |i| s.levels[i].arm),
+        smallest: (0..s.levels.len()).find(|i| reached(*i)).map_or(s.leader, |i| s.levels[i].arm),
         settled: s.settled(),
         levels: (0..s.levels.len()).map(level).collect(),
     }

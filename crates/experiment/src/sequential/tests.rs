@@ -86,6 +86,42 @@ fn a_setting_most_of_whose_trials_are_bad_is_never_picked_whatever_its_evidence(
 }
 
 #[test]
+fn where_most_trials_of_the_current_setting_arent_completed_nothing_is_the_same_enough_or_ruled_out() {
+    // Each counts over all of its deadline with half of the file: alike, whatever the settings do.
+    for (bad, strict) in [(0..2, false), (0..2, true), (1..2, false), (1..2, true), (0..1, false)] {
+        let plateau = PlateauConfig { strict, ..PlateauConfig::new(vec![1, 0]) };
+        let mut experiment = Experiment::new(Config { plateau: Some(plateau), ..budget(2, 40) }).unwrap();
+        let seen = |arm: usize, n: u64| {
+            let bytes = Bytes(1_000_000 + n * 7919 % 1000);
+            let whole = Observation::completed(arm, bytes, DEADLINE);
+            if bad.contains(&arm) { Observation::incomplete(arm, bytes, DEADLINE, Bytes(1460)) } else { whole }
+        };
+        for n in 0..20 {
+            experiment.record(&[seen(0, n), seen(1, n)]).unwrap();
+        }
+        let a = experiment.assessment();
+        let plateau = a.plateau.clone().unwrap();
+        assert!(!a.all_same && !a.arms[1].equivalent && plateau.smallest == plateau.anchor, "{bad:?} {a:#?}");
+        let is_enough = |level: &LevelAssessment| level.verdict == LevelVerdict::Within;
+        let mut enough = plateau.levels.iter().filter(|level| is_enough(level));
+        assert!(
+            enough.all(|level| !bad.contains(&level.arm) && !bad.contains(&plateau.anchor)),
+            "{bad:?} {plateau:#?}"
+        );
+        // That a setting whose trials aren't completed gains nothing is true where the current one's are.
+        assert_eq!(
+            (a.lacks_current(), a.gain_at_most.is_none()),
+            (bad.contains(&0), bad.contains(&0)),
+            "{bad:?} {a:#?}"
+        );
+        assert!(!bad.contains(&0) || (a.needed.is_empty() && a.regret.is_none()), "{bad:?} {a:#?}");
+        let text = crate::Text::new(&a, &["current", "x"], Duration::from_secs(1)).to_string();
+        let why = "Nothing could be compared: more than half of the trials of your current setting stalled or failed.";
+        assert_eq!(text.contains(why), bad.contains(&0), "{text}");
+    }
+}
+
+#[test]
 fn trials_that_are_lost_where_one_setting_is_slow_or_the_other_fast_make_nothing_faster() {
     // One of 400 at 5 % would be 20; four standard deviations of 100 experiments at 5 % are 14.
     type Lost = fn(&Observation) -> bool;

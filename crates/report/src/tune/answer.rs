@@ -132,9 +132,8 @@ impl TuneInputs<'_> {
     /// The answer; `known` is what the report found already.
     pub(super) fn answer(&self, known: &AnswerInputs<'_>) -> Answer {
         let a = self.assessment;
-        let ran = a.arms.iter().map(|arm| arm.trials - arm.void).sum::<usize>();
-        let failed = ran > 0 && a.arms.iter().all(|arm| arm.failed == arm.trials - arm.void);
-        let less = known.delay.filter(|delay| delay.shown && a.kind != VerdictKind::Faster);
+        let failed = a.lacks_current() || self.all_failed();
+        let less = known.delay.filter(|delay| delay.shown && a.kind != VerdictKind::Faster && !failed);
         let excluded = a.gain_at_most.is_some_and(|most| most <= LARGE.ln_1p());
         let doubtful = a.arms.iter().any(|arm| arm.doubtful);
         let looked = a.stop != Some(StopReason::Budget) || excluded;
@@ -153,7 +152,8 @@ impl TuneInputs<'_> {
             host: None,
             measure: known.measured.name,
             unit: known.measured.unit,
-            before: self.before(known, a.pick),
+            // What wasn't completed counts over all the time that it had: that is no speed that anybody has.
+            before: self.before(known, a.pick).filter(|_| action != AnswerAction::Failed),
             after: None,
             change_percent: None,
             reached: known.limits.reached().filter(|_| known.measured.is_goodput()),
@@ -194,6 +194,12 @@ impl TuneInputs<'_> {
             format!("Kept: windtunnel report {} --full", answer.kept),
         ];
         answer
+    }
+
+    /// Whether every trial of every setting failed.
+    fn all_failed(&self) -> bool {
+        let mut ran = self.assessment.arms.iter().filter(|arm| arm.trials > arm.void).peekable();
+        ran.peek().is_some() && ran.all(|arm| arm.failed == arm.trials - arm.void)
     }
 
     fn recommend(&self, answer: &mut Answer, arm: &ArmAssessment, known: &AnswerInputs<'_>) {
@@ -291,7 +297,14 @@ impl TuneInputs<'_> {
                     now(answer, known.measured).replace("You have", "That has")
                 )
             }
-            (AnswerAction::Failed, ..) => "Nothing could be compared: every trial failed.".to_owned(),
+            (AnswerAction::Failed, ..) if self.all_failed() => {
+                "Nothing could be compared: every trial failed.".to_owned()
+            }
+            (AnswerAction::Failed, ..) => {
+                let of = self.baseline().map(|base| format!("the {}", base.label));
+                let of = of.as_deref().unwrap_or("your current settings");
+                format!("Nothing could be compared: more than half of the trials with {of} weren't completed.")
+            }
             (AnswerAction::Undecided, ..) => {
                 let why = match self.assessment.stop {
                     Some(StopReason::User) => {
@@ -411,12 +424,21 @@ impl TuneInputs<'_> {
         };
         match (answer.action, a.gain_at_most) {
             (AnswerAction::Set, ..) => format!("that it is faster, with {sure}; {effort}."),
-            (AnswerAction::Failed, ..) => format!("all {} failed; {effort}.", counted(a.trials, "trial")),
+            (AnswerAction::Failed, ..) if self.all_failed() => {
+                format!("all {} failed; {effort}.", counted(a.trials, "trial"))
+            }
+            (AnswerAction::Failed, ..) => {
+                let bad = a.arms.iter().map(|arm| arm.failed + arm.incomplete).sum::<usize>();
+                format!("{bad} of {} stalled, broke off or failed; {effort}.", counted(a.trials, "trial"))
+            }
             (_, Some(most)) if most <= 0.0 => format!("any gain is ruled out with {sure}{but}; {effort}."),
             // That it isn't a hundredfold is nothing to go by.
             (_, Some(most)) if most < GREAT => {
                 let gain = words::percent_up(known.measured.change_percent(most.exp()).abs());
-                format!("a gain of more than {gain} is ruled out with {sure}{but}; {effort}.")
+                let gain = gain
+                    .strip_prefix("< ")
+                    .map_or_else(|| format!("more than {gain}"), |least| format!("{least} or more"));
+                format!("a gain of {gain} is ruled out with {sure}{but}; {effort}.")
             }
             (_, None) if a.stop == Some(StopReason::OnlyCurrentLeft) => {
                 format!("every other setting lies behind, by estimate; {effort}.")

@@ -81,6 +81,25 @@ fn each_host_that_served_has_a_command_of_its_own() {
 }
 
 #[test]
+fn where_most_trials_of_the_current_settings_break_off_nothing_is_said_of_any_speed() {
+    let mut story = one(with(Knob::Rwin, Level::Number(4096)), 3.0, 3.0, 0.01, 12).run();
+    for arm in &mut story.assessment.arms {
+        (arm.incomplete, arm.mostly_bad) = (arm.trials, true);
+    }
+    (story.assessment.gain_at_most, story.assessment.all_same) = (None, false);
+    let answer = Case { tunnel: "live", ..Case::lab("", story) }.report().verdict.answer;
+    assert_eq!((answer.action, answer.before), (AnswerAction::Failed, None), "{answer:#?}");
+    let what = "Nothing could be compared: more than half of the trials with your current settings weren't completed.";
+    assert_eq!(answer.lines[0], what);
+    assert!(answer.lines[1].starts_with("Sure: 12 of 12 trials stalled, broke off or failed; "), "{answer:#?}");
+    // What is ruled out from so little on is told as that.
+    let mut story = one(with(Knob::Rwin, Level::Number(4096)), 3.0, 3.0, 0.01, 24).run();
+    story.assessment.gain_at_most = Some(1e-13);
+    let [_, sure, ..] = Case::lab("", story).report().verdict.answer.lines;
+    assert!(sure.contains("a gain of 0.1 % or more is ruled out"), "{sure}");
+}
+
+#[test]
 fn what_is_typically_faster_and_slower_in_total_is_told_as_that_in_the_first_line() {
     let mut case = Case::lab("", one(with(Knob::Rwin, Level::Number(65_536)), 3.0, 3.4, 0.01, 60).run());
     let pick = case.story.assessment.pick;
