@@ -169,8 +169,10 @@ pub(crate) fn config(
         }
     });
     let per_trial = plan.per_trial(Duration::from_micros(prepared.path.rtt_us));
+    let lab = request.lab.clone().or_else(|| more.lab.clone());
     TuneConfig {
-        lab: request.lab.clone(),
+        lab_text: more.lab_text.clone().or_else(|| wt_setup::lab::text(lab.as_deref()?)),
+        lab,
         alpha: Some(rules.alpha),
         delay_alpha: prepared.delay.map(|rules| rules.alpha),
         delay_epsilon: prepared.delay.map(|rules| rules.epsilon),

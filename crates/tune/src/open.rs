@@ -81,12 +81,14 @@ pub(crate) fn again<'a>(
 ) -> Result<Session<'a, LiveTunnel>, Problem> {
     let config = stored.config.tune();
     let before = config.live.clone().unwrap_or_default();
-    let urls = before.targets.unwrap_or_default();
+    let urls = before.targets.clone().unwrap_or_default();
     // What was typed now counts: a password isn't kept.
     let urls = request.target.clone().map_or(urls, |target| vec![target]);
     if urls.is_empty() {
         return Err(Problem::internal(format!("{} doesn't say where it was run", stored.id)));
     }
+    let known = before.targets.iter().chain(&before.asked).flatten().map(String::as_str);
+    let known: Vec<&str> = known.chain(stored.target.split(' ')).collect();
     let mut all = Vec::new();
     for url in urls {
         let kept = request.target.is_none();
@@ -99,6 +101,10 @@ pub(crate) fn again<'a>(
             }
         })?);
     }
+    if let Some(other) = all.iter().map(|one| one.url.to_string()).find(|url| !known.contains(&url.as_str())) {
+        return Err(Problem::usage(format!("{} was run on {}, not on {other}", stored.id, stored.target))
+            .hint("leave the target away (only a password or a key is asked for anew), or begin a new experiment"));
+    }
     let held = held_in(stored)?;
     let arms = stored.arms.iter().map(|arm| &arm.settings).chain([&held]);
     let names = arms.filter_map(|settings| settings.name(Knob::Cc).map(str::to_owned));
@@ -107,8 +113,10 @@ pub(crate) fn again<'a>(
         v6: before.address.map(|address| address.is_ipv6()),
         held: Some(held.clone()),
     };
-    let session = session(request, all, &names.collect::<Vec<_>>(), &fixed, cancel, events)?;
-    if let Some(live) = &session.live {
+    let mut session = session(request, all, &names.collect::<Vec<_>>(), &fixed, cancel, events)?;
+    if let Some(live) = &mut session.live {
+        live.description.targets = before.targets.or_else(|| live.description.targets.take());
+        live.description.asked = before.asked;
         live.rate.set(before.rate_bps.map(BitsPerSecond));
         live.length.set(before.length);
     }

@@ -41,6 +41,12 @@ pub(crate) fn run(request: &TuneRequest, key: &str, cancel: &Cancel, events: Sin
         let told = format!("{} was run on {}, not on {}", stored.id, stored.target, scenario.name);
         return Err(Problem::usage(told).hint("leave --lab away, or begin a new experiment"));
     }
+    let as_it_was = |text: &String| wt_setup::lab::is_as_written(&scenario, path, text);
+    if !stored.config.tune().lab_text.as_ref().is_none_or(as_it_was) {
+        return Err(Problem::usage(format!("{path} isn't the path any more that {} was run on", stored.id))
+            .because("what was measured on two paths can't be judged as one experiment")
+            .hint("make it as it was (windtunnel journal show has it as lab_text), or begin a new experiment"));
+    }
     drop(journal);
     let held = held_in(&stored)?;
     let arms = stored.arms.iter().map(|arm| &arm.settings).chain([&held]);
@@ -102,7 +108,13 @@ impl<T: Tunnel> Session<'_, T> {
             pilot: None,
             order_seed: None,
             until_ns: None,
-            more: TuneConfig { continues: Some(stored.id.clone()), cut_as_drawn: Some(true), ..TuneConfig::default() },
+            more: TuneConfig {
+                lab: stored.config.tune().lab.clone(),
+                lab_text: stored.config.tune().lab_text.clone(),
+                continues: Some(stored.id.clone()),
+                cut_as_drawn: Some(true),
+                ..TuneConfig::default()
+            },
         };
         drop(journal);
         let measured = self.measure(&prepared, plan, start, events)?;

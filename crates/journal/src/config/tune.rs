@@ -18,6 +18,8 @@ kept_object! {
     pub struct TuneConfig {
         /// The path of the lab, as it was named.
         lab: String,
+        /// What its file or preset said: one that says something else is another path.
+        lab_text: String,
         /// The risk of claiming anything where there is nothing.
         alpha: f64,
         /// The risk of claiming less delay where there is none; with `alpha` it is the risk of the experiment.

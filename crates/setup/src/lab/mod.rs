@@ -51,6 +51,23 @@ pub fn load(path: &str) -> Result<Scenario, Problem> {
     })
 }
 
+/// The text of a preset or a file, as far as it can be read.
+#[must_use]
+pub fn text(path: &str) -> Option<String> {
+    presets::text(path).map(str::to_owned).or_else(|| std::fs::read_to_string(path).ok())
+}
+
+/// Whether a scenario that was loaded from `path` is what this text says, whatever they call themselves and however it is written.
+#[must_use]
+pub fn is_as_written(scenario: &Scenario, path: &str, text: &str) -> bool {
+    let nameless = |of: Scenario| Scenario { name: String::new(), title: String::new(), source: String::new(), ..of };
+    match Scenario::parse(path, text) {
+        Ok(written) => nameless(written) == nameless(scenario.clone()),
+        // Another version wrote it.
+        Err(_) => self::text(path).is_some_and(|now| now == text),
+    }
+}
+
 /// Enters the user namespace and starts the lab. Must be called before any other thread runs.
 ///
 /// # Errors
@@ -100,5 +117,22 @@ pub fn import_problem(error: &ImportError) -> Problem {
         }
         ImportError::Folder { .. } => problem.hint("name another folder, or make this one"),
         _ => problem,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_delay_is_another_path_and_another_title_isnt() {
+        let (scenario, text) = (load("adsl").unwrap(), text("adsl").unwrap());
+        assert!(is_as_written(&scenario, "adsl", &text));
+        assert!(is_as_written(&scenario, "adsl", &format!("# Better known.\n{text}")));
+        let mut other = scenario.clone();
+        other.title = "renamed".to_owned();
+        assert!(is_as_written(&other, "adsl", &text));
+        other.links[0].down.delay *= 2;
+        assert!(!is_as_written(&other, "adsl", &text) && !is_as_written(&scenario, "adsl", "of another version"));
     }
 }

@@ -8,7 +8,8 @@ use std::time::Duration;
 use wt_journal::{Journal as _, SqliteJournal, WithSamples};
 use wt_trial::TrialRecord;
 
-/// At 127.0.0.1 it redirects `/moved` to 127.0.0.2 and knows nothing else; there it has a large file. Its port.
+/// At 127.0.0.1 it redirects `/moved` to 127.0.0.2, and knows nothing else; at 127.0.0.2 it
+/// has a large file. Its port.
 fn server() -> u16 {
     let listener = TcpListener::bind(("0.0.0.0", 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -77,6 +78,28 @@ fn where_a_redirection_leads_is_whom_the_path_its_facts_and_the_command_are_of()
     let live = stored.config.tune().live.clone().unwrap();
     assert_eq!((live.address, live.targets, live.asked), (address, Some(vec![served]), Some(vec![named.clone()])));
     assert!(trials.len() >= 5 && trials.iter().all(|trial| trial.outcome.observed.address == address), "{trials:#?}");
+    // By either name it is gone on with, and where it isn't the same file it isn't.
+    for (target, goes_on) in [
+        (Some(named.clone()), true),
+        (None, true),
+        (stored.config.tune().live.clone().unwrap().targets.map(|mut all| all.remove(0)), true),
+        (Some(format!("http://127.0.0.2:{port}/other")), false),
+        (Some(format!("http://127.0.0.1:{port}/file")), false),
+    ] {
+        let more = TuneRequest {
+            target: target.clone(),
+            levels: Vec::new(),
+            trial: None,
+            resume: Some("last".to_owned()),
+            dry_run: true,
+            ..request(folder.path(), String::new())
+        };
+        let went_on = crate::run(&more, &Cancel::new(), &mut |_| {});
+        match went_on {
+            Ok(_) => assert!(goes_on, "{target:?}"),
+            Err(why) => assert!(!goes_on && why.what.contains(", not on http://127.0.0."), "{target:?}: {why:?}"),
+        }
+    }
     let once = TestRequest {
         target: named,
         time: Duration::from_millis(100),
