@@ -198,6 +198,17 @@ pub(crate) fn tell_granted(outcome: &mut TrialOutcome, spec: &TrialSpec, headers
     }
 }
 
+/// A trial in which the kernel skipped one of our programs took garbage for its window: it says nothing.
+pub(crate) fn mark_skipped(outcome: &mut TrialOutcome, hits: u64) {
+    outcome.observed.guard_hits = Some(hits);
+    if hits > 0 {
+        outcome.mark_invalid(format!(
+            "this kernel skipped a program of the congestion control and took garbage for its window ({hits} repaired): a \
+             trap of some virtual machines' kernels"
+        ));
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

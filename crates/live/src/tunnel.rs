@@ -1,7 +1,7 @@
 use crate::change::{ChangeError, ChangeInForce, Changer, InTheWay, Place};
 use crate::lost::{self, Lost};
 use crate::manners::{Manners, clock, leave_alone};
-use crate::outcome::{by_thirds, outcome, tell_granted};
+use crate::outcome::{by_thirds, mark_skipped, outcome, tell_granted};
 use crate::scope::{Scope, own_settings, scope_of, usual_knobs};
 use crate::target::Target;
 use std::collections::BTreeMap;
@@ -340,12 +340,12 @@ impl LiveTunnel {
     }
 
     /// What an attempt that brought nothing is.
-    fn failed(&mut self, error: FetchError, spec: &TrialSpec) -> Result<TrialOutcome, TunnelError> {
+    fn failed(&mut self, error: FetchError, spec: &TrialSpec, took: Duration) -> Result<TrialOutcome, TunnelError> {
         match error {
             // Servers that ration refuse whatever is set, and a setting may be what they refuse: it is tried again later, and
             // how often each setting meets it is counted.
             FetchError::Load(LoadError::Connect(cause)) => {
-                self.failed(FetchError::Refused { why: cause.to_string(), pause: None }, spec)
+                self.failed(FetchError::Refused { why: cause.to_string(), pause: None }, spec, took)
             }
             FetchError::Refused { why, pause } => {
                 let pause = self.manners[self.turn].refused(clock(), pause);
@@ -363,8 +363,11 @@ impl LiveTunnel {
                 Err(TunnelError::CannotSet { tunnel: NAME, knob, level, why: source.to_string() })
             }
             // It was there, and no setting keeps it from being there: such servers ration so, too.
-            FetchError::Never(why) if self.has_served(&spec.workload) && self.is_of_files() => self
-                .failed(FetchError::Refused { why: format!("it served us before, and now {why}"), pause: None }, spec),
+            FetchError::Never(why) if self.has_served(&spec.workload) && self.is_of_files() => self.failed(
+                FetchError::Refused { why: format!("it served us before, and now {why}"), pause: None },
+                spec,
+                took,
+            ),
             FetchError::Never(why) if self.useless.iter().filter(|useless| !**useless).count() > 1 => {
                 self.useless[self.turn] = true;
                 self.given_up = Some(spec.round);
@@ -379,7 +382,7 @@ impl LiveTunnel {
                 let why = format!("{}: {error}", self.config.targets[self.turn].url);
                 Err(TunnelError::RemoteHost { why, advice: Some(Advice { cause, remedy }) })
             }
-            other => Ok(TrialOutcome::empty(Status::Failed, spec.deadline, other.to_string())),
+            other => Ok(TrialOutcome::empty(Status::Failed, took, other.to_string())),
         }
     }
 }
@@ -516,7 +519,9 @@ impl Tunnel for LiveTunnel {
             control.loaded.iter().for_each(|loaded| loaded.seed(spec.seed));
         }
         let strain = Strain::begin();
+        let began = clock();
         let fetched = self.transfer(spec, &own, cancel);
+        let took = clock().saturating_sub(began);
         if let (Some((made, _)), Some(changer)) = (&change, &mut self.config.changer) {
             changer.put_back(made).map_err(|error| broken(&error))?;
         }
@@ -526,12 +531,12 @@ impl Tunnel for LiveTunnel {
         }
         let fetched = match fetched {
             Ok(fetched) => fetched,
-            Err(error) => return self.failed(error, spec),
+            Err(error) => return self.failed(error, spec, took),
         };
         let moved = Self::moved(&fetched, spec);
         self.pay(moved);
         if let (Finish::Lost(why), true) = (&fetched.report.finish, self.scheme() != Scheme::Wt) {
-            return self.failed(FetchError::Refused { why: why.clone(), pause: None }, spec);
+            return self.failed(FetchError::Refused { why: why.clone(), pause: None }, spec, took);
         }
         self.manners[self.turn].served();
         self.served[self.turn] = Some(discriminant(&spec.workload));
@@ -582,17 +587,6 @@ impl Tunnel for LiveTunnel {
             outcome.mark_invalid(why);
         }
         Ok(outcome)
-    }
-}
-
-/// A trial in which the kernel skipped one of our programs took garbage for its window: it says nothing.
-fn mark_skipped(outcome: &mut TrialOutcome, hits: u64) {
-    outcome.observed.guard_hits = Some(hits);
-    if hits > 0 {
-        outcome.mark_invalid(format!(
-            "this kernel skipped a program of the congestion control and took garbage for its window ({hits} repaired): a \
-             trap of some virtual machines' kernels"
-        ));
     }
 }
 

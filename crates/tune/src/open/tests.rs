@@ -8,7 +8,7 @@ use std::time::Duration;
 use wt_journal::{Journal as _, SqliteJournal, WithSamples};
 use wt_trial::TrialRecord;
 
-/// At 127.0.0.1 it redirects `/moved` to 127.0.0.2, and knows nothing else; at 127.0.0.2 it
+/// At 127.0.0.1 it redirects `/moved` to 127.0.0.2, packs `/packed`, which nobody asked for, and knows nothing else; at 127.0.0.2 it
 /// has a large file. Its port.
 fn server() -> u16 {
     let listener = TcpListener::bind(("0.0.0.0", 0)).unwrap();
@@ -23,6 +23,8 @@ fn server() -> u16 {
                     "200 OK\r\nContent-Length: 10000000000".to_owned()
                 } else if asked.starts_with(b"GET /moved ") {
                     format!("302 Found\r\nLocation: http://127.0.0.2:{port}/file\r\nContent-Length: 0")
+                } else if asked.starts_with(b"GET /packed ") {
+                    "200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 5".to_owned()
                 } else {
                     "404 Not Found\r\nContent-Length: 0".to_owned()
                 };
@@ -125,4 +127,18 @@ fn a_server_of_a_profile_that_is_passed_over_is_nobody_to_set_anything_for() {
     let address = Some("127.0.0.2".parse().unwrap());
     assert_eq!((live.address, live.asked), (address, None));
     assert!(trials.iter().all(|trial| trial.outcome.observed.address == address), "{trials:#?}");
+}
+
+#[test]
+fn a_transfer_that_fails_at_once_has_taken_no_longer_than_that() {
+    let (folder, port) = (tempfile::tempdir().unwrap(), server());
+    let once = TestRequest {
+        target: format!("http://127.0.0.1:{port}/packed"),
+        no_hops: true,
+        journal: Some(folder.path().join("journal")),
+        ..TestRequest::default()
+    };
+    let logged = test(&once, &Cancel::new(), &mut |_| {}).unwrap();
+    let seconds = logged.tests[0].seconds;
+    assert!(logged.tests[0].status == "failed" && (1e-6..30.0).contains(&seconds), "{logged:#?}");
 }

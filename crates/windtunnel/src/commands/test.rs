@@ -24,7 +24,8 @@ use wt_units::three_digits;
 ///
 /// One line for each download, with its number in the journal, the time, the server, bytes, seconds and rate; the journal
 /// keeps all settings that were in force. Of a profile every server is asked in turn, and you get a table: hops, TTL,
-/// time to connect, rate. Nothing is compared and nothing is claimed: that is what `windtunnel tune` does. A download takes `--time` at most.
+/// time to connect, rate. Nothing is compared and nothing is claimed: that is what `windtunnel tune` does. A download takes `--time` at most; for the
+/// answer of a silent server it waits up to 30 s longer.
 /// `--summary` puts the log's tests together: mean ± SE by comment, server or setting, and how far each group lies above the first, with a
 /// covariate such as the rate at which a modem connected taken out.
 #[derive(Debug, Args)]
