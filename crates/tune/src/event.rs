@@ -66,6 +66,9 @@ pub struct RoundEvent {
     pub evidence: Vec<f64>,
     /// The evidence that a claim needs, to one.
     pub needed: Vec<Option<f64>>,
+    /// Whether each setting is shown to be faster: evidence alone claims nothing where trials were interrupted or spoilt, most weren't
+    /// completed, or the gain is too small to matter.
+    pub shown: Vec<bool>,
     /// The estimated ratio of each setting to the current ones; larger is better.
     pub ratio: Vec<Option<f64>>,
     /// How long the trials took, seconds.
@@ -137,6 +140,7 @@ impl TuneEvent {
             trials: assessment.trials,
             evidence: assessment.arms.iter().map(|arm| arm.evidence).collect(),
             needed: assessment.arms.iter().map(|arm| arm.needed).collect(),
+            shown: (0..assessment.arms.len()).map(|arm| experiment.is_shown(arm)).collect(),
             ratio: assessment.arms.iter().map(|arm| arm.ratio.filter(|ratio| ratio.is_finite())).collect(),
             spent_s: spent.as_secs_f64(),
             left: experiment.planned().len(),

@@ -149,8 +149,10 @@ fn leader(round: &RoundEvent, labels: &[String], smaller: bool) -> String {
     let (evidence, needed) =
         (round.evidence.get(arm).copied().unwrap_or(1.0), round.needed.get(arm).copied().flatten());
     let needed = needed.unwrap_or(f64::INFINITY);
-    let proof = if evidence >= needed {
+    let proof = if round.shown.get(arm).is_some_and(|shown| *shown) {
         "proven".to_owned()
+    } else if evidence >= needed {
+        "not yet claimed".to_owned()
     } else {
         format!("not yet proven ({evidence:.0} : 1 of {needed:.0} : 1)")
     };
@@ -179,6 +181,7 @@ mod tests {
             trials: 6,
             evidence: vec![1.0, evidence],
             needed: vec![None, Some(20.0)],
+            shown: vec![false, evidence >= 20.0],
             ratio,
             spent_s: 12.0,
             left: 2,
@@ -194,6 +197,8 @@ mod tests {
         assert_eq!(page, "mtu=1444 leads by 20.0 %, proven", "a page that takes a fifth less time");
         assert_eq!(told(Some(1.031), 21.0), "mtu=1444 leads by 3.1 %, proven");
         assert_eq!(told(Some(45.4), 21.0), "mtu=1444 leads 45.4 times, proven");
+        let doubtful = RoundEvent { shown: vec![false; 2], ..round(vec![Some(1.0), Some(1.347)], 21.0) };
+        assert_eq!(leader(&doubtful, &labels, false), "mtu=1444 leads by 34.7 %, not yet claimed");
         for none in [None, Some(0.9), Some(1.0)] {
             assert_eq!(told(none, 1.0), "no setting leads your current one");
         }
