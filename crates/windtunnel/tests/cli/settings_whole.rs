@@ -256,7 +256,7 @@ fn a_verdict_holds_for_the_hosts_that_served_and_not_for_one_that_only_redirecte
     let settings = Settings::new().with(Knob::Mss, Level::Number(1_000));
     for (id, served) in [("one", &["10.0.0.9"][..]), ("two", &["10.0.0.9", "10.0.0.8"])] {
         let live = serde_json::json!({"live": {"targets": ["http://10.0.0.7/a"], "address": "10.0.0.7"}});
-        let serde_json::Value::Object(live) = live else { unreachable!() };
+        let Value::Object(live) = live else { unreachable!() };
         let arms = [("current", Settings::new()), ("faster", settings.clone())];
         let arms = arms.map(|(label, settings)| Arm { label: label.to_owned(), settings });
         let config = ExperimentConfig::Tune(Box::new(TuneConfig::from(live)));
