@@ -29,6 +29,8 @@ const WEIGHTS: [f64; 3] = [2.0, 1.0, 0.5];
 
 /// Queues in front of a real path's narrowest link that are thought possible, in bandwidth-delay products.
 const QUEUES: [f64; 2] = [0.5, 2.0];
+/// The largest queue that a scenario takes, packets.
+const LARGEST_QUEUE: f64 = 1e6;
 /// On a real path no expectation is better than this, whatever the model's error on a known one.
 const REAL_ERROR: f64 = 0.05;
 
@@ -59,13 +61,13 @@ impl MeasuredPath {
         let payload = path.pmtu.saturating_sub(52).max(1);
         let rate = BitsPerSecond((self.goodput.get() as f64 * path.pmtu as f64 / payload as f64) as u64);
         let rtt = Duration::from_micros(path.rtt_us);
-        let packets = ((rate * rtt).get() as f64 * queue / path.pmtu as f64).max(10.0) as u64;
+        let packets = ((rate * rtt).get() as f64 * queue / path.pmtu as f64).clamp(10.0, LARGEST_QUEUE);
         // A transfer in one direction says nothing of the other one's rate.
         let way = |there: Direction| {
             let lost = if there == self.direction { self.loss.clamp(0.0, 0.5) } else { 0.0 };
             wt_lab::scenario::Direction::builder(rate)
                 .delay(rtt / 2)
-                .queue(QueueBound::Packets(u32::try_from(packets).unwrap_or(u32::MAX)))
+                .queue(QueueBound::Packets(packets as u32))
                 .loss(Ratio(lost), LossBy::Random)
         };
         let mtu = Bytes(path.pmtu);

@@ -1,4 +1,5 @@
 use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
 use std::time::Duration;
 use wt_lab::scenario::{Direction, Link, LossBy, QueueBound, Scenario};
 use wt_problem::Problem;
@@ -27,6 +28,9 @@ impl PathRequest {
     }
 }
 
+/// Queues that a scenario takes, bytes: one that nobody named stays among them.
+const QUEUES: RangeInclusive<u64> = 1_500..=1 << 30;
+
 /// A path of one link, described by its figures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -42,7 +46,8 @@ pub struct LinkRequest {
     /// Share of the packets to the client that is lost at random.
     #[serde(default = "no_loss")]
     pub loss: Ratio,
-    /// What the queue in front of the link holds; nothing means the bandwidth-delay product, at least ten packets.
+    /// What the queue in front of the link holds, each way; nothing means the bandwidth-delay product of that way, at least
+    /// ten packets, and at most 1 GiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Bytes>,
     /// What a packet occupies on the link, as an encapsulation stack.
@@ -94,9 +99,9 @@ impl LinkRequest {
             )));
         }
         let up = self.up_rate.unwrap_or(rate);
-        let product = (rate * self.rtt).get();
-        let queue = self.queue.unwrap_or(Bytes(product.max(10 * self.mtu.get())));
-        let way = |rate, loss| {
+        let way = |rate: BitsPerSecond, loss| {
+            let usual = (rate * self.rtt).get().max(self.mtu.get().saturating_mul(10));
+            let queue = self.queue.unwrap_or(Bytes(usual.clamp(*QUEUES.start(), *QUEUES.end())));
             Direction::builder(rate).delay(self.rtt / 2).queue(QueueBound::Bytes(queue)).loss(loss, LossBy::Random)
         };
         let link = Link::builder("link", way(rate, self.loss), way(up, no_loss())).mtu(self.mtu).framing(&self.framing);

@@ -1,5 +1,6 @@
 use super::*;
 use serde_json::json;
+use wt_lab::scenario::QueueBound;
 use wt_problem::Fault;
 use wt_units::BitsPerSecond;
 
@@ -57,6 +58,20 @@ fn what_is_invalid_is_a_usage_problem_that_says_what_is_allowed() {
         assert_eq!(problem.fault, Fault::Usage, "{problem}");
         assert!(problem.what.contains(reason), "{problem}");
     }
+}
+
+#[test]
+fn each_way_has_the_queue_of_its_own_product_as_long_as_a_scenario_takes_it() {
+    let queues = |rate: &str, up: &str, rtt: Duration| {
+        let up_rate = Some(up.parse().unwrap());
+        let link = LinkRequest { up_rate, rtt, ..LinkRequest::of(rate.parse().unwrap()) };
+        let scenario = link.scenario().unwrap();
+        (scenario.links[0].down.queue, scenario.links[0].up.queue)
+    };
+    let bytes = |down, up| (QueueBound::Bytes(Bytes(down)), QueueBound::Bytes(Bytes(up)));
+    assert_eq!(queues("5mbit", "100mbit", Duration::from_millis(40)), bytes(25_000, 500_000));
+    assert_eq!(queues("100mbit", "1mbit", Duration::from_millis(40)), bytes(500_000, 15_000));
+    assert_eq!(queues("10gbit", "10mbit", Duration::from_secs(1)), bytes(1 << 30, 1_250_000));
 }
 
 #[test]

@@ -101,7 +101,7 @@ struct LinkFlags {
     /// Share of the packets to the client that is lost at random [default: 0%]
     #[arg(long, value_name = "SHARE")]
     loss: Option<Ratio>,
-    /// What the queue in front of the link holds [default: the bandwidth-delay product, at least ten packets]
+    /// What the queue in front of the link holds [default: each way its bandwidth-delay product, at least ten packets]
     #[arg(long, value_name = "SIZE")]
     queue: Option<Bytes>,
     /// What a packet occupies on the link: `windtunnel overhead --list` names them [default: raw]
