@@ -25,6 +25,8 @@
 
 /// How far the model is from this machine's kernel.
 pub mod calibrate;
+/// What a setting gains.
+mod gain;
 /// What is known of the model's error: the shipped calibration.
 mod known_error;
 /// From scenarios to the model's paths.

@@ -9,14 +9,14 @@ use wt_sim::{SimError, SimTunnel};
 use wt_trial::{Amount, Cancel, Phase, Sample, Scale, Status, TrialOutcome, TrialSpec, Workload};
 
 /// What the model says of one setting, over all seeds.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct SettingForecast {
     /// Its number in the design.
     pub(crate) arm: usize,
     /// Payload over time, bit/s: the median, and the range of nine in ten seeds.
     pub(crate) goodput_bps: f64,
     pub(crate) range_bps: (f64, f64),
-    /// What is compared: the median of its figures, infinite where most weren't whole; `None` if nothing was measured.
+    /// What is compared: the median of its figures; `None` where most runs have none, or weren't whole.
     pub(crate) figure: Option<f64>,
     /// From the request to the last byte; `None` if not all arrived in time.
     pub(crate) completion: Option<Duration>,
@@ -30,6 +30,13 @@ pub(crate) struct SettingForecast {
     pub(crate) cut_short: usize,
     /// The sender over time under the first seed, if that was asked for.
     pub(crate) samples: Vec<Sample>,
+}
+
+impl SettingForecast {
+    /// Whether it came to no figure because the model stopped early, not because the setting doesn't work.
+    pub(crate) fn was_cut(&self) -> bool {
+        self.figure.is_none() && self.cut_short > 0
+    }
 }
 
 /// How many runs are computed at once; asking the system takes longer than many a run.
@@ -61,7 +68,8 @@ pub(crate) struct Question<'a> {
 #[derive(Debug, Clone, Default)]
 struct RunFigures {
     goodput_bps: f64,
-    figure: Option<f64>,
+    /// The worst there is where nothing was measured.
+    figure: f64,
     completion_us: Option<f64>,
     queueing_us: f64,
     sent: u64,
@@ -127,7 +135,9 @@ impl Question<'_> {
             let run = run.ok_or_else(|| Problem::stopped("stopped before the model had answered"))?;
             runs.push(run.map_err(|error| model::problem(&error))?);
         }
-        Ok(runs.chunks(self.seeds.max(1) as usize).enumerate().map(|(arm, runs)| summary(arm, runs)).collect())
+        let measured = measured(&self.workload);
+        let by_arm = runs.chunks(self.seeds.max(1) as usize).enumerate();
+        Ok(by_arm.map(|(arm, runs)| summary(arm, runs, &measured)).collect())
     }
 
     /// On how many threads so many runs are done sooner than on one.
@@ -170,14 +180,16 @@ fn figures_of(workload: &Workload, outcome: &TrialOutcome) -> RunFigures {
         rtts.iter().sum::<u64>() as f64 / rtts.len() as f64
     };
     let whole = outcome.status == Status::Completed;
-    let figure = match measured(workload).scale {
+    let measured = measured(workload);
+    let figure = match measured.scale {
         // What never was whole took longer than all that was.
-        Scale::Time if !whole => Some(f64::INFINITY),
+        Scale::Time if !whole => None,
         scale => outcome.figure(scale),
     };
+    let worst = if measured.better == "smaller" { f64::INFINITY } else { 0.0 };
     RunFigures {
         goodput_bps: outcome.goodput_bps(),
-        figure,
+        figure: figure.unwrap_or(worst),
         completion_us: whole.then_some(outcome.elapsed_us as f64),
         queueing_us: (mean - observed.min_rtt_us.unwrap_or(0) as f64).max(0.0),
         sent: observed.segments.unwrap_or(0),
@@ -187,7 +199,7 @@ fn figures_of(workload: &Workload, outcome: &TrialOutcome) -> RunFigures {
     }
 }
 
-fn summary(arm: usize, runs: &[RunFigures]) -> SettingForecast {
+fn summary(arm: usize, runs: &[RunFigures], measured: &TrialFigure) -> SettingForecast {
     let sorted = |value: &dyn Fn(&RunFigures) -> f64| {
         let mut values: Vec<f64> = runs.iter().map(value).collect();
         values.sort_by(f64::total_cmp);
@@ -196,15 +208,15 @@ fn summary(arm: usize, runs: &[RunFigures]) -> SettingForecast {
     let goodputs = sorted(&|run| run.goodput_bps);
     let completions = sorted(&|run| run.completion_us.unwrap_or(f64::INFINITY));
     let completion = quantile(&completions, 0.5);
-    let mut figures: Vec<f64> = runs.iter().filter_map(|run| run.figure).collect();
-    figures.sort_by(f64::total_cmp);
+    let figure = quantile(&sorted(&|run| run.figure), 0.5);
+    let is_any = figure.is_finite() && (figure > 0.0 || measured.better == "smaller");
     let sent: u64 = runs.iter().map(|run| run.sent).sum();
     let retransmits: u64 = runs.iter().map(|run| run.retransmits).sum();
     SettingForecast {
         arm,
         goodput_bps: quantile(&goodputs, 0.5),
         range_bps: (quantile(&goodputs, 0.05), quantile(&goodputs, 0.95)),
-        figure: (!figures.is_empty()).then(|| quantile(&figures, 0.5)),
+        figure: is_any.then_some(figure),
         completion: completion.is_finite().then(|| Duration::from_secs_f64(completion / 1e6)),
         queueing_us: quantile(&sorted(&|run| run.queueing_us), 0.5),
         retransmitted: if sent == 0 { 0.0 } else { retransmits as f64 / sent as f64 },

@@ -5,6 +5,7 @@
 //! the probability of a false claim. Nothing is left out that somebody named, nor the current settings, nor a level of the knob
 //! whose smallest sufficient level is sought.
 
+use crate::gain::Gain;
 use crate::known_error::{KnownError, error_on};
 use crate::model::{self, has_chance};
 use crate::surface::{Question, measured, sample_interval};
@@ -191,12 +192,11 @@ impl Oracle {
             samples: false,
         };
         let answers = question.answer(&Cancel::new()).ok()?;
-        let smaller_is_better = measured(&workload).better == "smaller";
-        let current = answers.first()?.figure?;
-        let mut told = answers.iter().map(|answer| {
-            let ratio = if smaller_is_better { current / answer.figure? } else { answer.figure? / current };
-            (ratio.is_finite() && ratio > 0.0).then_some(ratio - 1.0)
-        });
+        let measured = measured(&workload);
+        let current = answers.first()?;
+        current.figure?;
+        // Of what has no figure nothing is expected.
+        let mut told = answers.iter().map(|answer| answer.figure.and(Gain::of(answer, current, &measured).share));
         Some(design.arms.iter().map(|arm| if runnable(arm) { told.next().flatten() } else { None }).collect())
     }
 

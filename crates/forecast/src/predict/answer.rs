@@ -1,3 +1,4 @@
+use crate::gain::Gain;
 use crate::known_error::{KnownError, error_on};
 use crate::surface::{SettingForecast, measured};
 use serde::Serialize;
@@ -75,9 +76,12 @@ pub struct PredictedArm {
     pub failures: usize,
     /// Seeds in which the model stopped early, for want of time: figures are of what was done until then.
     pub cut_short: usize,
-    /// The gain over the current settings, as a share; more is better. Nothing for the current settings themselves.
+    /// The gain over the current settings, as a share; more is better. Nothing for the current settings themselves, and where
+    /// there is nothing to compare.
     pub gain: Option<f64>,
-    /// Whether the gain is more than the model's error on nine in ten of such paths.
+    /// Whether it gets done what the current settings don't, which no number says.
+    pub works_instead: bool,
+    /// Whether it works instead, or the gain is more than the model's error on nine in ten of such paths.
     pub worth_measuring: bool,
     /// The sender over time under the first seed, if that was asked for.
     pub samples: Option<SampleColumns>,
@@ -96,17 +100,23 @@ impl PredictAnswer {
         let (path_facts, measured) = (scenario.facts(direction), measured(&workload));
         let model_error = error_on(scenario, &path_facts).cloned();
         let least = model_error.as_ref().map_or(UNKNOWN_ERROR, |error| error.p90).max(LEAST_GAIN);
-        let gains: Vec<Option<f64>> = forecasts
-            .iter()
-            .map(|forecast| gain(forecast, forecasts.first()?, &measured).filter(|_| forecast.arm > 0))
-            .collect();
+        let gain = |forecast: &SettingForecast| match forecasts.first() {
+            Some(current) if forecast.arm > 0 => Gain::of(forecast, current, &measured),
+            _ => Gain::default(),
+        };
+        let gains: Vec<Gain> = forecasts.iter().map(gain).collect();
         let arms: Vec<PredictedArm> = forecasts
             .into_iter()
             .zip(gains)
-            .map(|(forecast, gain)| PredictedArm::of(design, forecast, gain, gain.is_some_and(|gain| gain > least)))
+            .map(|(forecast, gain)| PredictedArm::of(design, forecast, gain, gain.exceeds(least)))
             .collect();
         let mut candidates: Vec<&PredictedArm> = arms.iter().filter(|arm| arm.worth_measuring).collect();
-        candidates.sort_by(|a, b| b.gain.unwrap_or(0.0).total_cmp(&a.gain.unwrap_or(0.0)));
+        // What works instead has no gain that could be higher.
+        let order = |arm: &PredictedArm| (arm.gain.unwrap_or(f64::INFINITY), arm.goodput_bps);
+        candidates.sort_by(|a, b| {
+            let ((a, fast), (b, faster)) = (order(a), order(b));
+            b.total_cmp(&a).then(faster.total_cmp(&fast))
+        });
         Self {
             schema_version: 1,
             tunnel: "sim",
@@ -126,18 +136,8 @@ impl PredictAnswer {
     }
 }
 
-/// The gain of a setting over the current one: the ratio of what is compared, less one; more is better.
-fn gain(forecast: &SettingForecast, current: &SettingForecast, measured: &TrialFigure) -> Option<f64> {
-    let ratio = match (forecast.figure, current.figure) {
-        (Some(figure), Some(now)) if measured.better == "smaller" => now / figure,
-        (Some(figure), Some(now)) => figure / now,
-        _ => forecast.goodput_bps / current.goodput_bps,
-    };
-    ratio.is_finite().then_some(ratio - 1.0)
-}
-
 impl PredictedArm {
-    fn of(design: &Design, forecast: SettingForecast, gain: Option<f64>, worth_measuring: bool) -> Self {
+    fn of(design: &Design, forecast: SettingForecast, gain: Gain, worth_measuring: bool) -> Self {
         let arm = &design.arms[forecast.arm];
         Self {
             settings: arm.settings.clone(),
@@ -146,13 +146,14 @@ impl PredictedArm {
             goodput_bps: forecast.goodput_bps,
             goodput_p5_bps: forecast.range_bps.0,
             goodput_p95_bps: forecast.range_bps.1,
-            figure: forecast.figure.filter(|figure| figure.is_finite()),
+            figure: forecast.figure,
             completion_us: forecast.completion.map(|time| time.as_micros() as u64),
             queueing_delay_us: forecast.queueing_us,
             retransmitted_share: forecast.retransmitted,
             failures: forecast.failures,
             cut_short: forecast.cut_short,
-            gain,
+            gain: gain.share,
+            works_instead: gain.works_instead,
             worth_measuring,
             samples: (!forecast.samples.is_empty()).then(|| SampleColumns::of(&forecast.samples)),
         }

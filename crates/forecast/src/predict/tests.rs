@@ -2,7 +2,7 @@ use super::*;
 use serde_json::json;
 use wt_lab::scenario::QueueBound;
 use wt_problem::Fault;
-use wt_units::BitsPerSecond;
+use wt_units::{BitsPerSecond, Knob};
 
 fn about_adsl() -> PredictRequest {
     PredictRequest::of(PathRequest::Scenario("adsl".to_owned()))
@@ -119,6 +119,7 @@ fn an_answer_is_written_with_the_names_of_the_contract() {
             "samples",
             "settings",
             "why",
+            "works_instead",
             "worth_measuring"
         ]
     );
@@ -130,6 +131,24 @@ fn an_answer_is_written_with_the_names_of_the_contract() {
     assert!(object["arms"][0]["gain"].is_null() && object["arms"][1]["gain"].as_f64().unwrap() < -0.2, "{object}");
     assert_eq!(answer.arms.len(), 3);
     assert!(answer.chart().to_svg(400, 300).contains("rwin"));
+}
+
+#[test]
+fn what_works_where_the_current_settings_do_not_comes_first() {
+    let about = |size: Option<Bytes>| PredictRequest {
+        knobs: Some(vec![Knob::MtuProbing, Knob::Mtu, Knob::Cc]),
+        size,
+        ..PredictRequest::of(PathRequest::Scenario("black-hole".to_owned()))
+    };
+    for size in [Some(Bytes(1_000_000)), None] {
+        let answer = predict(&about(size), &Cancel::new()).unwrap();
+        let best = &answer.candidates[0];
+        assert_eq!(best.to_string(), "mtu=1400", "{:?}", answer.candidates);
+        let arm = answer.arms.iter().find(|arm| arm.settings == *best).unwrap();
+        assert!(arm.works_instead && arm.worth_measuring && arm.gain.is_none(), "{arm:?}");
+        let other = answer.arms.iter().find(|arm| arm.label == "cc=bbr").unwrap();
+        assert!(!other.works_instead && other.gain.is_none() && !other.worth_measuring, "{other:?}");
+    }
 }
 
 #[test]

@@ -79,7 +79,11 @@ fn table(answer: &PredictAnswer) {
     let mut rows = vec![row(head, measured.head().to_owned())];
     for arm in &answer.arms {
         let mark = if arm.worth_measuring { "*" } else { " " };
-        let gain = arm.gain.map_or_else(String::new, |gain| format!("{} {mark}", percent(gain)));
+        let gain = match arm.gain {
+            Some(gain) => format!("{} {mark}", percent(gain)),
+            None if arm.works_instead => format!("works {mark}"),
+            None => String::new(),
+        };
         let queueing = format!("{:.1} ms", arm.queueing_delay_us / 1e3);
         let retransmitted = format!("{:.2} %", arm.retransmitted_share * 100.0);
         let cells = [arm.label.clone(), rate(arm.goodput_bps), gain, queueing, retransmitted];
@@ -89,11 +93,21 @@ fn table(answer: &PredictAnswer) {
 }
 
 fn advise(answer: &PredictAnswer, args: &PredictArgs) {
+    let others = answer.arms.get(1..).unwrap_or_default();
     if answer.candidates.is_empty() {
-        say!("No setting gains more than that: nothing here is worth measuring.");
+        if others.iter().all(|arm| arm.gain.is_some()) {
+            say!("No setting gains more than that: nothing here is worth measuring.");
+        } else {
+            say!("No setting gains more than that; where there is no gain, neither it nor the current ones get anything done.");
+        }
         return;
     }
-    say!("* gains more than that. What to measure:");
+    if others.iter().any(|arm| arm.works_instead) {
+        say!("works: gets done what the current settings don't.");
+        say!("* works, or gains more than that. What to measure:");
+    } else {
+        say!("* gains more than that. What to measure:");
+    }
     // What stands alone is a level of its knob; what is more than one setting is measured together, as it was asked.
     let mut words: Vec<String> = Vec::new();
     for settings in answer.candidates.iter().take(4) {
