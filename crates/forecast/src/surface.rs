@@ -99,6 +99,20 @@ fn quantile(sorted: &[f64], share: f64) -> f64 {
     sorted.get((share * last as f64).round() as usize).copied().unwrap_or(0.0)
 }
 
+/// The two in the middle; of an odd number the same one twice.
+fn middle(sorted: &[f64]) -> (f64, f64) {
+    let at = |place: usize| sorted.get(place).copied().unwrap_or(0.0);
+    (at(sorted.len().saturating_sub(1) / 2), at(sorted.len() / 2))
+}
+
+/// The median; of two in the middle the geometric mean, so that rates and the times behind them tell the same.
+fn median(sorted: &[f64]) -> f64 {
+    match middle(sorted) {
+        (low, high) if low == high => low,
+        (low, high) => low.sqrt() * high.sqrt(),
+    }
+}
+
 impl Question<'_> {
     /// Runs every setting with every seed, on as many processors as there are. The answer doesn't depend on how many.
     ///
@@ -206,22 +220,49 @@ fn summary(arm: usize, runs: &[RunFigures], measured: &TrialFigure) -> SettingFo
         values
     };
     let goodputs = sorted(&|run| run.goodput_bps);
-    let completions = sorted(&|run| run.completion_us.unwrap_or(f64::INFINITY));
-    let completion = quantile(&completions, 0.5);
-    let figure = quantile(&sorted(&|run| run.figure), 0.5);
+    let completion = median(&sorted(&|run| run.completion_us.unwrap_or(f64::INFINITY)));
+    let figure = median(&sorted(&|run| run.figure));
+    let queueing = middle(&sorted(&|run| run.queueing_us));
     let is_any = figure.is_finite() && (figure > 0.0 || measured.better == "smaller");
     let sent: u64 = runs.iter().map(|run| run.sent).sum();
     let retransmits: u64 = runs.iter().map(|run| run.retransmits).sum();
     SettingForecast {
         arm,
-        goodput_bps: quantile(&goodputs, 0.5),
+        goodput_bps: median(&goodputs),
         range_bps: (quantile(&goodputs, 0.05), quantile(&goodputs, 0.95)),
         figure: is_any.then_some(figure),
         completion: completion.is_finite().then(|| Duration::from_secs_f64(completion / 1e6)),
-        queueing_us: quantile(&sorted(&|run| run.queueing_us), 0.5),
+        queueing_us: f64::midpoint(queueing.0, queueing.1),
         retransmitted: if sent == 0 { 0.0 } else { retransmits as f64 / sent as f64 },
         cut_short: runs.iter().filter(|run| run.cut_short).count(),
         failures: runs.iter().filter(|run| run.goodput_bps == 0.0).count(),
         samples: runs.first().map(|run| run.samples.clone()).unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn goodput_and_time_of_a_transfer_tell_the_same_of_any_number_of_runs() {
+        let runs: Vec<RunFigures> = [0.9, 4.0, 1.0, 0.4, 2.5, 0.5]
+            .iter()
+            .map(|s| RunFigures {
+                goodput_bps: 8e6 / s,
+                figure: *s,
+                completion_us: Some(s * 1e6),
+                queueing_us: *s,
+                ..RunFigures::default()
+            })
+            .collect();
+        for (count, time) in [(1, 0.9), (2, 3.6_f64.sqrt()), (3, 1.0), (4, 0.9_f64.sqrt()), (6, 0.9_f64.sqrt())] {
+            let all = summary(0, &runs[..count], &TrialFigure::completion());
+            assert!((all.figure.unwrap() / time - 1.0).abs() < 1e-9, "{count}: {:?}", all.figure);
+            assert!((all.goodput_bps * time / 8e6 - 1.0).abs() < 1e-9, "{count}: {}", all.goodput_bps);
+        }
+        assert_eq!(summary(0, &runs[..2], &TrialFigure::completion()).queueing_us, 2.45);
+        let undone = RunFigures { figure: f64::INFINITY, ..RunFigures::default() };
+        assert_eq!(summary(0, &[runs[0].clone(), undone], &TrialFigure::completion()).figure, None, "half isn't most");
     }
 }
