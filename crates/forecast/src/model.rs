@@ -2,7 +2,7 @@ use wt_lab::Scenario;
 use wt_link::{Discipline, LossConfig, PathConfig, RateConfig, StageConfig};
 use wt_problem::Problem;
 use wt_sim::{SimError, SimPath, SimTunnel, StackConfig};
-use wt_trial::Direction;
+use wt_trial::{Direction, Workload};
 
 /// A scenario as the model takes it: the same stages as in the lab.
 #[must_use]
@@ -39,8 +39,13 @@ pub fn problem(error: &SimError) -> Problem {
     Problem::usage(format!("the model can't run this: {error}"))
 }
 
+/// Whether anything is left to chance: on the path, or when rivals begin.
+pub(crate) fn is_random(path: &PathConfig, workload: &Workload) -> bool {
+    matches!(workload, Workload::Competing { .. }) || has_chance(path)
+}
+
 /// Whether anything on a path is left to chance.
-pub(crate) fn has_chance(path: &PathConfig) -> bool {
+fn has_chance(path: &PathConfig) -> bool {
     let by_chance = |stage: &StageConfig| match stage {
         StageConfig::Loss(loss) => {
             !matches!(loss, LossConfig::EveryNth { .. } | LossConfig::Numbered { .. } | LossConfig::Next { .. })

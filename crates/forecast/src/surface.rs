@@ -18,6 +18,9 @@ pub(crate) struct SettingForecast {
     pub(crate) range_bps: (f64, f64),
     /// What is compared: the median of its figures; `None` where most runs have none, or weren't whole.
     pub(crate) figure: Option<f64>,
+    /// Figures and goodput of all runs, in the order of the seeds.
+    pub(crate) figures: Vec<f64>,
+    pub(crate) goodputs: Vec<f64>,
     /// From the request to the last byte; `None` if not all arrived in time.
     pub(crate) completion: Option<Duration>,
     /// The mean of the smoothed RTT over the smallest one, less one of these.
@@ -231,6 +234,8 @@ fn summary(arm: usize, runs: &[RunFigures], measured: &TrialFigure) -> SettingFo
         goodput_bps: median(&goodputs),
         range_bps: (quantile(&goodputs, 0.05), quantile(&goodputs, 0.95)),
         figure: is_any.then_some(figure),
+        figures: runs.iter().map(|run| run.figure).collect(),
+        goodputs: runs.iter().map(|run| run.goodput_bps).collect(),
         completion: completion.is_finite().then(|| Duration::from_secs_f64(completion / 1e6)),
         queueing_us: f64::midpoint(queueing.0, queueing.1),
         retransmitted: if sent == 0 { 0.0 } else { retransmits as f64 / sent as f64 },

@@ -70,6 +70,25 @@ impl Cell {
     }
 }
 
+/// What a path of the table is, for those that may be like it.
+#[derive(Debug, Clone)]
+pub(crate) struct TablePath {
+    pub(crate) region: &'static str,
+    pub(crate) rate_bps: u64,
+    /// Of full-sized segments on the idle path.
+    pub(crate) rtt_us: u64,
+    pub(crate) lossy: bool,
+}
+
+/// All paths of the table that have a region of the shipped errors.
+pub(crate) fn table_paths() -> Vec<TablePath> {
+    let path = |cell: &Cell| {
+        let rtt_us = cell.scenario().ok()?.facts(wt_trial::Direction::Down).rtt_us;
+        Some(TablePath { region: cell.region, rate_bps: cell.line.rate_bps, rtt_us, lossy: cell.lossy })
+    };
+    world().iter().chain(&grid()).filter_map(path).collect()
+}
+
 fn size_name(size: u64) -> String {
     if size >= 1_000_000 { format!("{}MB", size / 1_000_000) } else { format!("{}kB", size / 1_000) }
 }

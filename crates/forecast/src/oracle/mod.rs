@@ -6,8 +6,8 @@
 //! whose smallest sufficient level is sought.
 
 use crate::gain::Gain;
-use crate::known_error::{KnownError, error_on};
-use crate::model::{self, has_chance};
+use crate::known_error::{KnownError, error_on, taken_error};
+use crate::model::{self, is_random};
 use crate::surface::{Question, measured, sample_interval};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -39,8 +39,8 @@ const REAL_ERROR: f64 = 0.05;
 pub struct Oracle {
     /// One for each way that the path may be, where it isn't known.
     tunnels: Vec<SimTunnel>,
-    error: Option<&'static KnownError>,
-    chance: bool,
+    /// The path, or one of those that it may be.
+    scenario: Scenario,
     /// The path as the model was told it, where it isn't known.
     about: Option<String>,
 }
@@ -98,7 +98,7 @@ pub struct ExpectedArm {
 /// What is expected of all settings before the first trial. It is no evidence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Expected {
-    /// What nine in ten expectations on such paths keep below, as a share.
+    /// What nine in ten expectations on such paths keep below, as a share; a guess where there is no region.
     pub known_error: f64,
     /// The part of the world whose paths the model was compared on; empty where there is none.
     pub region: String,
@@ -107,6 +107,13 @@ pub struct Expected {
     pub about: Option<String>,
     /// Each candidate; not the current settings.
     pub arms: Vec<ExpectedArm>,
+}
+
+/// What two views of a path agree on, within what either may be.
+fn agreed(a: Gain, b: Gain) -> Gain {
+    let share = a.share.zip(b.share).map(|(a, b)| nearer_to_nothing(a, b));
+    let range = a.range.zip(b.range).map(|((a, b), (low, high))| (a.min(low), b.max(high)));
+    Gain { share, works_instead: false, range }
 }
 
 /// Of two expectations the more careful one; none where they disagree.
@@ -123,10 +130,8 @@ fn nearer_to_nothing(a: f64, b: f64) -> f64 {
 impl Oracle {
     /// A model with ends as the kernel's are; none where it can't be made: then nothing is expected.
     pub fn new(scenario: &Scenario, stack: StackConfig) -> Option<Self> {
-        let facts = scenario.facts(Direction::Down);
         let tunnel = model::tunnel(scenario, stack).ok()?;
-        let (error, chance) = (error_on(scenario, &facts), has_chance(&scenario.path()));
-        Some(Self { tunnels: vec![tunnel], error, chance, about: None })
+        Some(Self { tunnels: vec![tunnel], scenario: scenario.clone(), about: None })
     }
 
     /// The same, where these settings hold for every trial.
@@ -138,7 +143,6 @@ impl Oracle {
     /// A model of a real path, as far as it was measured; its queue is a guess, and what depends on the guess isn't expected.
     pub fn of_real_path(seen: &MeasuredPath, path: &PathFacts, stack: &StackConfig) -> Option<Self> {
         let scenarios: Vec<Scenario> = QUEUES.iter().map(|queue| seen.scenario(path, *queue)).collect::<Option<_>>()?;
-        let error = error_on(scenarios.first()?, path);
         let tunnels: Result<_, _> = scenarios.iter().map(|one| model::tunnel(one, stack.clone())).collect();
         let about = format!(
             "what the model is asked about: {} of payload, RTT {:.1} ms, {:.1} % of packets lost; the queue, which nobody knows, \
@@ -149,21 +153,21 @@ impl Oracle {
             QUEUES[0],
             QUEUES[1]
         );
-        Some(Self { tunnels: tunnels.ok()?, error, chance: seen.loss > 0.0, about: Some(about) })
+        Some(Self { tunnels: tunnels.ok()?, scenario: scenarios.into_iter().next()?, about: Some(about) })
     }
 
-    /// What nine in ten expectations keep below.
-    fn known_error(&self) -> f64 {
+    /// What nine in ten expectations of a workload keep below, or are taken to.
+    fn taken_error(&self, known: Option<&KnownError>, workload: &Workload) -> f64 {
         let least = if self.about.is_some() { REAL_ERROR } else { 0.01 };
-        self.error.map_or(0.1, |error| error.p90).max(least)
+        taken_error(known, workload).max(least)
     }
 
-    /// The gain of each setting of a design over the first; `None` where the model has no answer.
-    fn gains(&self, design: &Design, workload: &Workload, path: &PathFacts) -> Option<Vec<Option<f64>>> {
-        let views: Vec<Vec<Option<f64>>> =
+    /// The gain of each setting of a design over the first; without a share where the model has no answer.
+    fn gains(&self, design: &Design, workload: &Workload, path: &PathFacts) -> Option<Vec<Gain>> {
+        let views: Vec<Vec<Gain>> =
             self.tunnels.iter().map(|tunnel| self.gains_on(tunnel, design, workload, path)).collect::<Option<_>>()?;
-        let agreed = |arm: usize| views.iter().map(|view| view[arm]).reduce(|a, b| Some(nearer_to_nothing(a?, b?)));
-        Some((0..design.arms.len()).map(|arm| agreed(arm).flatten()).collect())
+        let agreed = |arm: usize| views.iter().map(|view| view[arm]).reduce(agreed);
+        (0..design.arms.len()).map(agreed).collect()
     }
 
     fn gains_on(
@@ -172,7 +176,7 @@ impl Oracle {
         design: &Design,
         workload: &Workload,
         path: &PathFacts,
-    ) -> Option<Vec<Option<f64>>> {
+    ) -> Option<Vec<Gain>> {
         let known = tunnel.path(workload.direction()).physical_goodput_bps;
         let path = PathFacts { physical_goodput_bps: path.physical_goodput_bps.or(known), ..path.clone() };
         let workload = shorter(workload, &path)?;
@@ -180,13 +184,14 @@ impl Oracle {
         if !design.arms.first().is_some_and(runnable) {
             return None;
         }
+        let random = is_random(&self.scenario.path(), &workload);
         let arms: Vec<_> = design.arms.iter().filter(|arm| runnable(arm)).cloned().collect();
         let question = Question {
             tunnel,
             arms: &arms,
             workload: workload.clone(),
             deadline: Duration::from_secs(3_600),
-            seeds: if self.chance { SEEDS } else { 1 },
+            seeds: if random { SEEDS } else { 1 },
             seed: 1,
             sample_every: sample_interval(path.rtt_us) * 4,
             samples: false,
@@ -196,8 +201,12 @@ impl Oracle {
         let current = answers.first()?;
         current.figure?;
         // Of what has no figure nothing is expected.
-        let mut told = answers.iter().map(|answer| answer.figure.and(Gain::of(answer, current, &measured).share));
-        Some(design.arms.iter().map(|arm| if runnable(arm) { told.next().flatten() } else { None }).collect())
+        let mut told = answers.iter().map(|answer| match answer.figure {
+            Some(_) => Gain::of(answer, current, &measured, random),
+            None => Gain::NONE,
+        });
+        let gain = |arm: &Arm| if runnable(arm) { told.next() } else { None };
+        Some(design.arms.iter().map(gain).map(|gain| gain.unwrap_or(Gain::NONE)).collect())
     }
 
     /// Leaves out what isn't worth a trial, and says what is expected of the rest. `asked` tells what somebody named.
@@ -209,16 +218,19 @@ impl Oracle {
         asked: &dyn Fn(&Arm) -> bool,
     ) -> Option<Expected> {
         let gains = self.gains(design, workload, path)?;
-        let error = self.known_error();
+        let known = error_on(&self.scenario, workload);
+        let error = self.taken_error(known, workload);
+        let region = known.map_or_else(String::new, |known| known.region.clone());
         let sought: Vec<usize> = design.plateau.iter().flat_map(|(_, levels)| levels.clone()).collect();
         let expected = |(number, arm): (usize, &Arm)| {
             let gain = gains[number];
             let weight = match gain {
-                Some(gain) if gain > error => WEIGHTS[0],
-                Some(gain) if gain < -error => WEIGHTS[2],
+                gain if gain.exceeds(error) => WEIGHTS[0],
+                gain if gain.falls_below(error) => WEIGHTS[2],
                 _ => WEIGHTS[1],
             };
-            let hopeless = gain.is_some_and(|gain| gain < -(error.max(LOSS_TO_LEAVE_OUT)));
+            let hopeless = gain.falls_below(error.max(LOSS_TO_LEAVE_OUT));
+            let gain = gain.share;
             let left_out = hopeless && !sought.contains(&number) && !asked(arm);
             ExpectedArm { label: arm.label.clone(), settings: arm.settings.clone(), gain, weight, left_out }
         };
@@ -229,18 +241,18 @@ impl Oracle {
         }
         for (arm, expected) in design.arms.iter_mut().skip(1).zip(&arms) {
             if let Some(gain) = expected.gain {
-                arm.why += &format!("; {}", words(gain, error));
+                arm.why += &format!("; {}", words(gain, error, &region));
             }
         }
         remove(design, &arms);
-        let region = self.error.map_or_else(String::new, |error| error.region.clone());
         Some(Expected { known_error: error, region, about: self.about.clone(), arms })
     }
 }
 
 /// "the model expects +3.1 %, known error 2.0 %".
-fn words(gain: f64, error: f64) -> String {
-    format!("the model expects {} %, known error {:.1} %", wt_units::change(gain * 100.0, 1), error * 100.0)
+fn words(gain: f64, error: f64, region: &str) -> String {
+    let known = if region.is_empty() { "without a known error there, taken as" } else { "known error" };
+    format!("the model expects {} %, {known} {:.1} %", wt_units::change(gain * 100.0, 1), error * 100.0)
 }
 
 /// Takes what was left out from the design, and counts the rest anew. `arms` are its candidates.
@@ -298,14 +310,14 @@ impl Expected {
             Some(format!(
                 "left out: {} ({}); name it with --levels to try it",
                 arm.label,
-                words(arm.gain?, self.known_error)
+                words(arm.gain?, self.known_error, &self.region)
             ))
         });
         let best = self.arms.iter().filter(|arm| arm.weight > 1.0).filter_map(|arm| {
             Some(format!(
                 "{}: {}; it needs less evidence, and the others more",
                 arm.label,
-                words(arm.gain?, self.known_error)
+                words(arm.gain?, self.known_error, &self.region)
             ))
         });
         let told: Vec<String> = gone.chain(best).collect();

@@ -1,5 +1,5 @@
 use crate::gain::Gain;
-use crate::known_error::{KnownError, error_on};
+use crate::known_error::{KnownError, error_on, taken_error};
 use crate::surface::{SettingForecast, measured};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -9,8 +9,6 @@ use wt_setup::Design;
 use wt_trial::{Direction, PathFacts, SampleColumns, Workload};
 use wt_units::{Bytes, Knob, Level, Settings};
 
-/// What a gain must exceed where the model was never compared with a kernel.
-const UNKNOWN_ERROR: f64 = 0.1;
 /// No smaller gain is worth a measurement.
 const LEAST_GAIN: f64 = 0.01;
 
@@ -38,14 +36,20 @@ pub struct PredictAnswer {
     pub time_us: Option<u64>,
     /// Random seeds per setting.
     pub seeds: u64,
+    /// Whether anything is left to chance; then one seed says little of what another would.
+    pub random: bool,
     /// What is known of the path.
     pub path_facts: PathFacts,
     /// Each setting, the current one first.
     pub arms: Vec<PredictedArm>,
     /// What is worth measuring, the most promising settings first.
     pub candidates: Vec<Settings>,
-    /// The model's error on such paths, if it is known.
+    /// The model's error on such paths, if it is known: nothing where it was never compared with a kernel on such a path, or with
+    /// several flows at once.
     pub model_error: Option<KnownError>,
+    /// What a gain must exceed besides chance to be worth measuring, as a share: the known error on nine in ten of such paths, or
+    /// what it is taken as.
+    pub least_gain: f64,
 }
 
 /// What the model says of one setting: medians over all seeds.
@@ -81,7 +85,8 @@ pub struct PredictedArm {
     pub gain: Option<f64>,
     /// Whether it gets done what the current settings don't, which no number says.
     pub works_instead: bool,
-    /// Whether it works instead, or the gain is more than the model's error on nine in ten of such paths.
+    /// Whether it works instead, or the gain is more than the model's error on nine in ten of such paths, and than the spread
+    /// between seeds explains.
     pub worth_measuring: bool,
     /// The sender over time under the first seed, if that was asked for.
     pub samples: Option<SampleColumns>,
@@ -93,22 +98,22 @@ impl PredictAnswer {
         scenario: &Scenario,
         direction: Direction,
         workload: Workload,
-        seeds: u64,
+        (seeds, random): (u64, bool),
         design: &Design,
         forecasts: Vec<SettingForecast>,
     ) -> Self {
         let (path_facts, measured) = (scenario.facts(direction), measured(&workload));
-        let model_error = error_on(scenario, &path_facts).cloned();
-        let least = model_error.as_ref().map_or(UNKNOWN_ERROR, |error| error.p90).max(LEAST_GAIN);
+        let model_error = error_on(scenario, &workload);
+        let least_gain = taken_error(model_error, &workload).max(LEAST_GAIN);
         let gain = |forecast: &SettingForecast| match forecasts.first() {
-            Some(current) if forecast.arm > 0 => Gain::of(forecast, current, &measured),
-            _ => Gain::default(),
+            Some(current) if forecast.arm > 0 => Gain::of(forecast, current, &measured, random),
+            _ => Gain::NONE,
         };
         let gains: Vec<Gain> = forecasts.iter().map(gain).collect();
         let arms: Vec<PredictedArm> = forecasts
             .into_iter()
             .zip(gains)
-            .map(|(forecast, gain)| PredictedArm::of(design, forecast, gain, gain.exceeds(least)))
+            .map(|(forecast, gain)| PredictedArm::of(design, forecast, gain, gain.exceeds(least_gain)))
             .collect();
         let mut candidates: Vec<&PredictedArm> = arms.iter().filter(|arm| arm.worth_measuring).collect();
         // What works instead has no gain that could be higher.
@@ -128,10 +133,12 @@ impl PredictAnswer {
             workload,
             measured,
             seeds,
+            random,
             path_facts,
             candidates: candidates.into_iter().map(|arm| arm.settings.clone()).collect(),
             arms,
-            model_error,
+            model_error: model_error.cloned(),
+            least_gain,
         }
     }
 }

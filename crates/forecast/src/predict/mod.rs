@@ -18,7 +18,7 @@ pub use answer::{PredictAnswer, PredictedArm};
 pub use path::{LinkRequest, PathRequest};
 pub use request::{PredictRequest, USUAL_KNOBS};
 
-use crate::model::{self, has_chance};
+use crate::model::{self, is_random};
 use crate::surface::{Question, processors, sample_interval};
 use std::time::Duration;
 use wt_lab::Scenario;
@@ -54,18 +54,19 @@ pub(crate) fn predict_on(request: &PredictRequest, threads: usize, cancel: &Canc
         tunnel.check(&arm.settings).map_err(|error| Problem::usage(error.to_string()))?;
     }
     let workload = workload_of(request, &facts);
+    let random = is_random(&scenario.path(), &workload);
     let question = Question {
         tunnel: &tunnel,
         arms: &design.arms,
         workload: workload.clone(),
         deadline: DEADLINE,
-        seeds: if has_chance(&scenario.path()) { request.seeds } else { 1 },
+        seeds: if random { request.seeds } else { 1 },
         seed: request.seed,
         sample_every: if request.samples { sample_interval(facts.rtt_us) } else { USUAL_INTERVAL },
         samples: request.samples,
     };
     let forecasts = question.answer_on(threads, cancel)?;
-    let seeds = question.seeds;
+    let seeds = (question.seeds, random);
     Ok(PredictAnswer::of(&scenario, request.direction, workload, seeds, &design, forecasts))
 }
 

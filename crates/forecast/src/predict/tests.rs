@@ -92,10 +92,12 @@ fn an_answer_is_written_with_the_names_of_the_contract() {
             "bytes",
             "candidates",
             "direction",
+            "least_gain",
             "measured",
             "model_error",
             "path",
             "path_facts",
+            "random",
             "schema_version",
             "seeds",
             "time_us",
@@ -149,6 +151,34 @@ fn what_works_where_the_current_settings_do_not_comes_first() {
         let other = answer.arms.iter().find(|arm| arm.label == "cc=bbr").unwrap();
         assert!(!other.works_instead && other.gain.is_none() && !other.worth_measuring, "{other:?}");
     }
+}
+
+#[test]
+fn what_chance_explains_is_not_worth_measuring() {
+    for seed in [101, 301] {
+        let levels = vec!["initcwnd=9,11,12".parse().unwrap()];
+        let path = PathRequest::Scenario("lte".to_owned());
+        let (knobs, time, seeds) = (Some(vec![]), Some(Duration::from_millis(500)), 10);
+        let request = PredictRequest { knobs, levels, time, seeds, seed, ..PredictRequest::of(path) };
+        let answer = predict(&request, &Cancel::new()).unwrap();
+        assert!(answer.random && answer.model_error.is_none() && answer.least_gain >= 0.1);
+        assert!(answer.candidates.is_empty(), "{seed}: {:?}", answer.candidates);
+    }
+}
+
+#[test]
+fn one_flow_beside_others_is_drawn_several_times() {
+    let request = PredictRequest {
+        workload: "competing:rivals=3".parse().unwrap(),
+        knobs: Some(vec![]),
+        levels: vec!["mtu=1484,1486".parse().unwrap()],
+        seeds: 8,
+        ..about_adsl()
+    };
+    let answer = predict(&request, &Cancel::new()).unwrap();
+    assert!(answer.random && answer.seeds == 8 && answer.model_error.is_none() && answer.least_gain >= 0.2);
+    assert!(answer.arms[0].goodput_p5_bps < answer.arms[0].goodput_p95_bps, "{:?}", answer.arms[0]);
+    assert!(answer.candidates.is_empty(), "a few bytes more in a packet: {:?}", answer.candidates);
 }
 
 #[test]

@@ -37,6 +37,16 @@ fn lead(time: Duration) -> Duration {
     (time / 3).clamp(Duration::from_millis(200), Duration::from_secs(10))
 }
 
+/// When a rival begins: in the first quarter of the lead, by the trial's seed. Which flow loses a packet depends on a microsecond, and
+/// nobody's connections all begin at the same one.
+fn rival_start(seed: u64, number: u32, lead: Duration) -> Duration {
+    // SplitMix64.
+    let mut z = (seed << 8 ^ u64::from(number)).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (lead / 4).mul_f64(((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64)
+}
+
 /// Adds the flows of a trial, the one first that is judged; says when to stop at the latest.
 pub(crate) fn set_up(tunnel: &SimTunnel, spec: &TrialSpec, simulation: &mut Simulation) -> Result<Duration, SimError> {
     let mut flow = |settings: &Settings, direction, job, start| {
@@ -59,8 +69,9 @@ pub(crate) fn set_up(tunnel: &SimTunnel, spec: &TrialSpec, simulation: &mut Simu
         Workload::Competing { direction, rivals, time } => {
             let lead = lead(*time);
             flow(&spec.settings, *direction, bulk(*direction, Amount::Time(*time)), lead)?;
-            for _ in 0..*rivals {
-                flow(&Settings::new(), *direction, bulk(*direction, Amount::Time(lead + *time)), now)?;
+            for number in 0..*rivals {
+                let start = rival_start(spec.seed, number, lead);
+                flow(&Settings::new(), *direction, bulk(*direction, Amount::Time(lead + *time - start)), start)?;
             }
             return Ok(spec.deadline.saturating_add(lead));
         }

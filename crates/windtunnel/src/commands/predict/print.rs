@@ -32,7 +32,11 @@ fn error_sentence(answer: &PredictAnswer) -> String {
             error.p90 * 100.0,
             error.worst * 100.0
         ),
-        None => "The model was never compared with a kernel on such a path.".to_owned(),
+        None => format!(
+            "The model was never compared with a kernel {}; its error is taken as {:.0} %.",
+            if matches!(answer.workload, Workload::Competing { .. }) { "on just this mix of flows" } else { "on such a path" },
+            answer.least_gain * 100.0
+        ),
     }
 }
 
@@ -46,7 +50,8 @@ pub(super) fn terminal(answer: &PredictAnswer, args: &PredictArgs) {
     };
     say!("model of {}: {}", answer.path, answer.title);
     let seeds = match answer.seeds {
-        1 => "nothing is left to chance".to_owned(),
+        _ if !answer.random => "nothing is left to chance".to_owned(),
+        1 => "one random seed, which says little of others".to_owned(),
         seeds => format!("median of {seeds} random seeds"),
     };
     say!("{what}; {seeds}");
@@ -94,19 +99,22 @@ fn table(answer: &PredictAnswer) {
 
 fn advise(answer: &PredictAnswer, args: &PredictArgs) {
     let others = answer.arms.get(1..).unwrap_or_default();
+    let more = if answer.random { "that, and than chance explains" } else { "that" };
     if answer.candidates.is_empty() {
-        if others.iter().all(|arm| arm.gain.is_some()) {
-            say!("No setting gains more than that: nothing here is worth measuring.");
+        if answer.random && answer.seeds == 1 {
+            say!("One seed doesn't tell gains from chance: ask for more of them with --seeds.");
+        } else if others.iter().all(|arm| arm.gain.is_some()) {
+            say!("No setting gains more than {more}: nothing here is worth measuring.");
         } else {
-            say!("No setting gains more than that; where there is no gain, neither it nor the current ones get anything done.");
+            say!("No setting gains more than {more}; where there is no gain, neither it nor the current ones get anything done.");
         }
         return;
     }
     if others.iter().any(|arm| arm.works_instead) {
         say!("works: gets done what the current settings don't.");
-        say!("* works, or gains more than that. What to measure:");
+        say!("* works, or gains more than {more}. What to measure:");
     } else {
-        say!("* gains more than that. What to measure:");
+        say!("* gains more than {more}. What to measure:");
     }
     // What stands alone is a level of its knob; what is more than one setting is measured together, as it was asked.
     let mut words: Vec<String> = Vec::new();
