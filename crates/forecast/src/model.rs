@@ -44,6 +44,16 @@ pub(crate) fn is_random(path: &PathConfig, workload: &Workload) -> bool {
     matches!(workload, Workload::Competing { .. }) || has_chance(path)
 }
 
+/// Whether anything on a path changes with time by plan: a trial begins at the first second of it, in the lab as in the model.
+pub(crate) fn changes_with_time(path: &PathConfig) -> bool {
+    let by_plan = |stage: &StageConfig| match stage {
+        StageConfig::Outages(_) | StageConfig::DelaySteps { .. } => true,
+        StageConfig::Queue(queue) => matches!(queue.rate, RateConfig::Steps(_) | RateConfig::Trace(_)),
+        _ => false,
+    };
+    path.links.iter().any(|link| link.forward.iter().chain(&link.backward).any(by_plan))
+}
+
 /// Whether anything on a path is left to chance.
 fn has_chance(path: &PathConfig) -> bool {
     let by_chance = |stage: &StageConfig| match stage {

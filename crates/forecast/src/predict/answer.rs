@@ -1,5 +1,6 @@
 use crate::gain::Gain;
 use crate::known_error::{KnownError, error_on, taken_error};
+use crate::model::changes_with_time;
 use crate::surface::{SettingForecast, measured};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -38,6 +39,8 @@ pub struct PredictAnswer {
     pub seeds: u64,
     /// Whether anything is left to chance; then one seed says little of what another would.
     pub random: bool,
+    /// Whether the path changes with time, as a trace does; each run meets it from its first second on.
+    pub changes_with_time: bool,
     /// What is known of the path.
     pub path_facts: PathFacts,
     /// Each setting, the current one first.
@@ -134,6 +137,7 @@ impl PredictAnswer {
             measured,
             seeds,
             random,
+            changes_with_time: changes_with_time(&scenario.path()),
             path_facts,
             candidates: candidates.into_iter().map(|arm| arm.settings.clone()).collect(),
             arms,

@@ -91,6 +91,7 @@ fn an_answer_is_written_with_the_names_of_the_contract() {
             "arms",
             "bytes",
             "candidates",
+            "changes_with_time",
             "direction",
             "least_gain",
             "measured",
@@ -179,6 +180,24 @@ fn one_flow_beside_others_is_drawn_several_times() {
     assert!(answer.random && answer.seeds == 8 && answer.model_error.is_none() && answer.least_gain >= 0.2);
     assert!(answer.arms[0].goodput_p5_bps < answer.arms[0].goodput_p95_bps, "{:?}", answer.arms[0]);
     assert!(answer.candidates.is_empty(), "a few bytes more in a packet: {:?}", answer.candidates);
+}
+
+#[test]
+fn a_path_that_changes_with_time_is_met_from_its_beginning_and_has_no_known_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("steps.toml");
+    let text = "title = \"steps\"\nsource = \"a test\"\n[[link]]\nname = \"l\"\nmtu = 1500\n\
+        down = { delay = \"20ms\", queue_packets = 100, \
+        steps = { period = \"60s\", rates = [[\"0s\", \"1mbit\"], [\"10s\", \"50mbit\"]] } }\n\
+        up = { rate = \"5mbit\", delay = \"20ms\", queue_packets = 100 }\n";
+    std::fs::write(&path, text).unwrap();
+    let path = PathRequest::Scenario(path.to_str().unwrap().to_owned());
+    let (knobs, size) = (Some(vec![Knob::Initcwnd]), Some(Bytes(100_000)));
+    let request = PredictRequest { knobs, size, ..PredictRequest::of(path) };
+    let answer = predict(&request, &Cancel::new()).unwrap();
+    assert!(answer.changes_with_time && !answer.random && answer.model_error.is_none());
+    let steady = predict(&PredictRequest { path: about_adsl().path, ..request }, &Cancel::new()).unwrap();
+    assert!(!steady.changes_with_time && steady.model_error.is_some());
 }
 
 #[test]

@@ -34,7 +34,11 @@ fn error_sentence(answer: &PredictAnswer) -> String {
         ),
         None => format!(
             "The model was never compared with a kernel {}; its error is taken as {:.0} %.",
-            if matches!(answer.workload, Workload::Competing { .. }) { "on just this mix of flows" } else { "on such a path" },
+            if matches!(answer.workload, Workload::Competing { .. }) {
+                "on just this mix of flows"
+            } else {
+                "on such a path"
+            },
             answer.least_gain * 100.0
         ),
     }
@@ -50,11 +54,14 @@ pub(super) fn terminal(answer: &PredictAnswer, args: &PredictArgs) {
     };
     say!("model of {}: {}", answer.path, answer.title);
     let seeds = match answer.seeds {
+        _ if !answer.random && answer.changes_with_time => String::new(),
         _ if !answer.random => "nothing is left to chance".to_owned(),
         1 => "one random seed, which says little of others".to_owned(),
         seeds => format!("median of {seeds} random seeds"),
     };
-    say!("{what}; {seeds}");
+    let begins = if answer.changes_with_time { "from the beginning of what changes with time" } else { "" };
+    let how: Vec<&str> = [what.as_str(), &seeds, begins].into_iter().filter(|words| !words.is_empty()).collect();
+    say!("{}", how.join("; "));
     say!("");
     table(answer);
     say!("");
@@ -106,7 +113,9 @@ fn advise(answer: &PredictAnswer, args: &PredictArgs) {
         } else if others.iter().all(|arm| arm.gain.is_some()) {
             say!("No setting gains more than {more}: nothing here is worth measuring.");
         } else {
-            say!("No setting gains more than {more}; where there is no gain, neither it nor the current ones get anything done.");
+            say!(
+                "No setting gains more than {more}; where there is no gain, neither it nor the current ones get anything done."
+            );
         }
         return;
     }
