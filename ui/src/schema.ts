@@ -1570,8 +1570,12 @@ export type PredictAnswer = {
   bytes?: number | null;
   /** What is worth measuring, the most promising settings first. */
   candidates: Array<Settings>;
+  /** Whether the path changes with time, as a trace does; each run meets it from its first second on. */
+  changes_with_time: boolean;
   /** Which way the payload went. */
   direction: TransferDirection;
+  /** What a gain must exceed besides chance to be worth measuring, as a share: the known error on nine in ten of such paths, or what it is taken as. */
+  least_gain: number;
   /** What is compared. */
   measured: TrialFigure;
   model_error?: KnownError | null;
@@ -1579,6 +1583,8 @@ export type PredictAnswer = {
   path: string;
   /** What is known of the path. */
   path_facts: PathFacts;
+  /** Whether anything is left to chance; then one seed says little of what another would. */
+  random: boolean;
   /** 1. */
   schema_version: number;
   /** Random seeds per setting. */
@@ -1601,7 +1607,7 @@ export type PredictedArm = {
   failures: number;
   /** What is compared, in its unit; nothing where most runs weren't whole. */
   figure?: number | null;
-  /** The gain over the current settings, as a share; more is better. Nothing for the current settings themselves. */
+  /** The gain over the current settings, as a share; more is better. Nothing for the current settings themselves, and where there is nothing to compare. */
   gain?: number | null;
   /** Payload over time, bit/s. */
   goodput_bps: number;
@@ -1618,7 +1624,9 @@ export type PredictedArm = {
   settings: Settings;
   /** Why it was tried. */
   why: string;
-  /** Whether the gain is more than the model's error on nine in ten of such paths. */
+  /** Whether it gets done what the current settings don't, which no number says. */
+  works_instead: boolean;
+  /** Whether it works instead, or the gain is more than the model's error on nine in ten of such paths, and than the spread between seeds explains. */
   worth_measuring: boolean;
 };
 

@@ -324,3 +324,13 @@ fn settings_that_were_asked_for_together_are_measured_together() {
     let ran = run(&["predict", "transatlantic", "--set", "initcwnd=40", "--workload", "page", "--seeds", "2"]);
     assert!(ran.out.contains("--levels initcwnd=40 --workload page"), "{}{}", ran.out, ran.err);
 }
+
+#[test]
+fn what_works_instead_is_worth_measuring_and_one_random_seed_proves_no_gain() {
+    let ran = run(&["predict", "black-hole", "--knobs", "mtu", "--size", "300kB"]);
+    let wanted = ["works *", "gets done what the current settings don't", "tune --lab black-hole --levels mtu=1400"];
+    assert!(wanted.iter().all(|words| ran.out.contains(words)), "{}{}", ran.out, ran.err);
+    let lossy = ["predict", "--rate", "20mbit", "--rtt", "40ms", "--loss", "1%", "--size", "300kB", "--set", "cc=bbr"];
+    let ran = run(&[&lossy[..], &["--seeds", "1"]].concat());
+    assert!(ran.out.contains("one random seed") && ran.out.contains("One seed doesn't tell"), "{}{}", ran.out, ran.err);
+}

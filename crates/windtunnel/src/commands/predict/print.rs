@@ -33,12 +33,7 @@ fn error_sentence(answer: &PredictAnswer) -> String {
             error.worst * 100.0
         ),
         None => format!(
-            "The model was never compared with a kernel {}; its error is taken as {:.0} %.",
-            if matches!(answer.workload, Workload::Competing { .. }) {
-                "on just this mix of flows"
-            } else {
-                "on such a path"
-            },
+            "The model was never compared with a kernel on such a path, or in such a workload; its error is taken as {:.0} %.",
             answer.least_gain * 100.0
         ),
     }
