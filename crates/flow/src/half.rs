@@ -33,7 +33,9 @@ const LARGEST_LINK: u32 = 9216;
 struct SentSegment {
     seq: Seq,
     end: Seq,
+    /// When it came, and the sender's clock in it. Of one that came into a gap: those of the segment by which the gap was seen.
     at_ns: u64,
+    stamp: Option<u32>,
     packet_len: u32,
     times: u8,
     /// It was retransmitted in smaller pieces.
@@ -248,7 +250,7 @@ impl Half {
             rev.sacks.iter().take(rev.sack_count).any(|(left, right)| !s.seq.is_before(*left) && !right.is_before(end));
         if answered && (rev.ack == Some(s.seq) || rev.sack_count > 0 && !sacked) {
             self.counts.fast_retransmissions += 1;
-        } else if now.saturating_sub(self.next_at_ns) < first_rtt_ns.unwrap_or(REORDER_NS) && next != end && !passed {
+        } else if next != end && !passed && self.is_overtaken(s, now, first_rtt_ns) {
             self.counts.out_of_order += 1;
             return;
         } else if s.len > 0 && rev.ack.is_some_and(|ack| !ack.is_before(end)) {
@@ -263,6 +265,25 @@ impl Half {
             self.counts.lost_before += 1;
         }
         self.recovery = Some(next);
+    }
+
+    /// The first segment behind where this one belongs.
+    fn beyond(&self, s: &Segment) -> usize {
+        self.outstanding.partition_point(|sent| sent.seq.is_before(s.seq))
+    }
+
+    /// Whether a segment that fills a gap was sent before the one that left the gap, and not again: by its timestamp, or because
+    /// an answer to the gap comes a round trip after it, wherever the capture is.
+    fn is_overtaken(&self, s: &Segment, now: u64, first_rtt_ns: Option<u64>) -> bool {
+        let beyond = self.outstanding.get(self.beyond(s));
+        match (beyond.and_then(|beyond| beyond.stamp), s.timestamps) {
+            (Some(beyond), Some((own, _))) if own != beyond => Seq(own).is_before(Seq(beyond)),
+            _ => {
+                let open_ns = now.saturating_sub(beyond.map_or(self.next_at_ns, |beyond| beyond.at_ns));
+                // Round trips vary: the first one may have been a slow one.
+                open_ns < first_rtt_ns.map_or(REORDER_NS, |rtt| rtt / 4 * 3)
+            }
+        }
     }
 
     /// Whether data of this segment passed here before, or was acknowledged.
@@ -311,10 +332,14 @@ impl Half {
             *room += 1;
         }
         *room -= 1;
-        let sent =
-            SentSegment { seq: s.seq, end, at_ns: now, packet_len: len, times: 1 + u8::from(again), shrunk: false };
+        let times = 1 + u8::from(again);
+        let stamp = s.timestamps.map(|(value, _)| value);
+        let mut sent = SentSegment { seq: s.seq, end, at_ns: now, stamp, packet_len: len, times, shrunk: false };
         if again {
-            let place = self.outstanding.partition_point(|other| other.seq.is_before(s.seq));
+            let place = self.beyond(s);
+            if let Some(beyond) = self.outstanding.get(place) {
+                (sent.at_ns, sent.stamp) = (beyond.at_ns, beyond.stamp);
+            }
             self.outstanding.insert(place, sent);
         } else {
             self.outstanding.push_back(sent);

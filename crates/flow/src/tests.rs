@@ -350,6 +350,28 @@ fn what_overtakes_is_no_loss() {
 }
 
 #[test]
+fn what_fills_a_gap_a_round_trip_later_or_with_a_later_timestamp_was_sent_again() {
+    // A segment each ms near the client; two of each fifty are missing at first and come late, the later one first.
+    let sent = |late_ms: u64, stamp_ms: Option<u64>| {
+        let mut packets = asked(80 * MS);
+        for n in 0..500u32 {
+            let late = [0, 0, 0, late_ms + 3, late_ms + 1].get(n as usize % 50).map_or(0, |late| *late);
+            let at = 100 + u64::from(n);
+            let mut data = packet((at + late) * MS, false, ACK, 5001 + n * 1000, 1101, 1000);
+            if let Some(later) = stamp_ms {
+                let stamp = if late > 0 { at + later } else { at };
+                data = data.options(&[&[1, 1, 8, 10][..], &(stamp as u32).to_be_bytes(), &[0; 4]].concat());
+            }
+            packets.push(data);
+        }
+        let sent = only(&packets).server.sent;
+        (sent.out_of_order, sent.retransmissions)
+    };
+    assert_eq!([sent(80, None), sent(20, None)], [(0, 20), (20, 0)]);
+    assert_eq!([sent(20, Some(20)), sent(100, Some(0))], [(0, 20), (20, 0)], "the sender's clock knows");
+}
+
+#[test]
 fn what_was_acknowledged_already_and_is_sent_again_is_spurious() {
     let mut packets = asked(20 * MS);
     for n in 0..20u32 {
