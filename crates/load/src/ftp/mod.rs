@@ -63,8 +63,15 @@ pub(crate) fn fetch(job: &Fetch<'_>, reference: &mut Reference, cancel: &Cancel)
     }
     let Data { wire, connect_time, granted, .. } = data;
     let surplus = matches!(job.amount, Amount::Size(Bytes(wanted)) if framing.may_exceed(wanted));
-    let fetched = Fetched { surplus, ..Fetched::over(wire, connect_time, granted, report, length, notes) };
+    let mut fetched = Fetched { surplus, ..Fetched::over(wire, connect_time, granted, report, length, notes) };
+    let last_word = if ended_by_server(framing, job.amount, &fetched.report) { control.last_word() } else { Ok(()) };
     control.quit();
+    if let Err(cut_short) = last_word {
+        if fetched.report.bytes == 0 || matches!(cut_short, FetchError::Cancelled) {
+            return Err(cut_short);
+        }
+        fetched.report.finish = Finish::PeerLeft(format!("after {} bytes {cut_short}", fetched.report.bytes));
+    }
     if fetched.report.bytes == 0 && matches!(fetched.report.finish, Finish::PeerLeft(_)) {
         return Err(FetchError::Refused {
             why: "it closed the connection before the first byte".to_owned(),
@@ -87,6 +94,15 @@ pub(crate) fn bring(job: &Fetch<'_>, cancel: &Cancel) -> Result<Fetched, FetchEr
     brought
 }
 
+/// Whether only the end of the data connection says that there is no more: an aborted transfer ends like a whole one.
+fn ended_by_server(framing: Framing, amount: Amount, report: &EndReport) -> bool {
+    let enough = match amount {
+        Amount::Size(wanted) => report.bytes >= wanted.get(),
+        Amount::Time(time) => report.elapsed >= time,
+    };
+    framing == Framing::Close && report.finish == Finish::Done && !enough
+}
+
 fn path_of(url: &Url) -> Result<String, FetchError> {
     url.ftp_path().ok_or_else(|| FetchError::Never(format!("{url} names no file")))
 }
@@ -101,6 +117,11 @@ fn refusal(reply: &Reply) -> FetchError {
         421 | 425 | 426 | 450 | 451 | 452 => FetchError::Refused { why: line, pause: None },
         _ => FetchError::Never(format!("the server answers {} {}", reply.code, reply.text)),
     }
+}
+
+/// Whether a transfer went well.
+fn done(reply: &Reply) -> Result<(), FetchError> {
+    if reply.code / 100 == 2 { Ok(()) } else { Err(refusal(reply)) }
 }
 
 /// The control connection.
@@ -263,11 +284,14 @@ impl<'a> Control<'a> {
             data.wire.finish_writing().map_err(|error| lost(error, job.deadline, false))?;
             let reply = self.reply(self.connection.give_up_ns())?;
             *cut_short = false;
-            if reply.code / 100 != 2 {
-                return Err(refusal(&reply));
-            }
+            done(&reply)?;
         }
         Ok(report)
+    }
+
+    /// What the server says of a transfer that it ended.
+    fn last_word(&mut self) -> Result<(), FetchError> {
+        done(&self.reply(self.connection.give_up_ns())?)
     }
 
     /// Deletes what we brought. A server that forbids that keeps it, and what it answers is told.
