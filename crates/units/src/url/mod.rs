@@ -231,13 +231,33 @@ impl Url {
             };
             format!("{}://{}{path}", self.scheme.name(), self.authority())
         };
-        let to: Self = absolute.parse()?;
+        let mut to: Self = absolute.parse()?;
         if !to.scheme.is_web() || (self.scheme == Scheme::Https && to.scheme == Scheme::Http) {
             let wrong = "leads from HTTPS to something less safe, or out of HTTP";
             return Err(UrlError::Part { text: shown(&absolute), part: UrlPart::Scheme, wrong });
         }
+        to.path = without_dots(&to.path);
         Ok(to)
     }
+}
+
+/// A path without `.` and `..`; what follows a ? stays.
+///
+/// # Source
+/// RFC 3986 section 5.2.4.
+fn without_dots(path: &str) -> String {
+    let (path, query) = path.split_at(path.find('?').unwrap_or(path.len()));
+    let mut kept: Vec<&str> = Vec::new();
+    for segment in path.split('/').skip(1) {
+        match segment {
+            "." => {}
+            ".." => drop(kept.pop()),
+            _ => kept.push(segment),
+        }
+    }
+    // The last one leaves the folder that it names.
+    let folder = if path.ends_with("/.") || path.ends_with("/..") { "/" } else { "" };
+    format!("{}{folder}{query}", kept.iter().map(|segment| format!("/{segment}")).collect::<String>())
 }
 
 impl std::fmt::Display for Url {

@@ -106,6 +106,11 @@ fn redirections_lead_where_browsers_go_too() {
         ("/x", "https://example.org:8443/x"),
         ("x", "https://example.org:8443/a/x"),
         ("?y", "https://example.org:8443/a/b?y"),
+        ("../x?../y", "https://example.org:8443/x?../y"),
+        ("./x/../y/.", "https://example.org:8443/a/y/"),
+        ("../../..", "https://example.org:8443/"),
+        ("/x//./..z/", "https://example.org:8443/x//..z/"),
+        ("https://other.example/x/../", "https://other.example/"),
     ] {
         assert_eq!(here.join(location).unwrap().to_string(), wanted);
     }
