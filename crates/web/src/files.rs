@@ -2,13 +2,14 @@ use crate::checked::text;
 use crate::error::ApiError;
 use crate::guest::GuestId;
 use crate::inside::Inside;
-use crate::turns::Turn;
+use crate::turns::{Turn, busy};
 use axum::body::Body;
 use axum::http::StatusCode;
 use futures_util::StreamExt as _;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::io::Write as _;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use utoipa::{IntoParams, ToSchema};
@@ -23,8 +24,36 @@ const LARGEST: usize = 256 << 20;
 const SENT_BY: Duration = Duration::from_secs(120);
 /// So many connections of a capture are told of.
 const MOST_CONNECTIONS: usize = 200;
-/// One file at a time lies on the disk.
+/// So many files lie on the disk at once, each another guest's.
+const MOST_FILES: usize = 4;
+/// Whose files they are.
+static SENDERS: Mutex<Vec<GuestId>> = Mutex::new(Vec::new());
+/// One file at a time is analysed. Whoever sends one doesn't have the turn yet: that may take as long as it likes.
 static TURN: Semaphore = Semaphore::const_new(1);
+
+/// A guest's place for a file, until it is dropped.
+struct FilePlace(GuestId);
+
+impl FilePlace {
+    /// # Errors
+    /// [`ApiError`], 429 where there is none.
+    fn take(who: GuestId) -> Result<Self, ApiError> {
+        let mut senders = SENDERS.lock().unwrap_or_else(PoisonError::into_inner);
+        if senders.contains(&who) {
+            return Err(busy("another file of yours isn't analysed yet"));
+        } else if senders.len() >= MOST_FILES {
+            return Err(busy("too many files wait to be analysed"));
+        }
+        senders.push(who);
+        Ok(Self(who))
+    }
+}
+
+impl Drop for FilePlace {
+    fn drop(&mut self) {
+        SENDERS.lock().unwrap_or_else(PoisonError::into_inner).retain(|who| *who != self.0);
+    }
+}
 
 /// How a file is analysed: the options of `windtunnel analyse`.
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -83,7 +112,7 @@ pub(crate) async fn analyse(
     body: Body,
 ) -> Result<(Analysed, Turn), ApiError> {
     let request = ask.request()?;
-    let _turn = TURN.acquire().await.map_err(|_| ApiError::ours("the server is ending"))?;
+    let _place = FilePlace::take(who)?;
     let failed = |error: std::io::Error| ApiError::ours(format!("can't keep the file: {error}"));
     let folder = tempfile::tempdir().map_err(failed)?;
     let path = folder.path().join(ask.name());
@@ -107,6 +136,7 @@ pub(crate) async fn analyse(
     if tokio::time::timeout(SENT_BY, receive).await.map_err(late)?? == 0 {
         return Err(ApiError::bad("the file is empty").hint("drop a capture (pcap, pcapng) or a table (csv)"));
     }
+    let _turn = TURN.acquire().await.map_err(|_| ApiError::ours("the server is ending"))?;
     let folder_name = format!("{}/", folder.path().display());
     let request = AnalyseRequest { file: Some(path), ..request };
     match inside.ask(who, Request::Analyse(Box::new(request))).await {
@@ -197,5 +227,28 @@ mod tests {
         assert_eq!(called("a b\n.pcap"), "ab.pcap");
         assert_eq!(called("…"), "file");
         assert_eq!(called(&"a".repeat(300)).len(), 100);
+    }
+
+    #[tokio::test]
+    async fn a_file_that_never_ends_keeps_nobody_else_from_being_heard() {
+        let who = |last| GuestId::of(std::net::IpAddr::from([192, 0, 2, last]), None);
+        let (inside, ask) = (Inside::new(None), AnalyseQuery::default());
+        let send = |last, body| {
+            let analysed = analyse(&inside, who(last), &ask, body);
+            Box::pin(async move { analysed.await.err().map(|error| error.status) })
+        };
+        let mut now = std::task::Context::from_waker(std::task::Waker::noop());
+        let endless = || Body::from_stream(futures_util::stream::pending::<std::io::Result<Vec<u8>>>());
+        let mut stalled: Vec<_> = (1..4).map(|last| send(last, endless())).collect();
+        for one in &mut stalled {
+            assert!(one.as_mut().poll(&mut now).is_pending());
+        }
+        assert_eq!(send(1, Body::empty()).await, Some(StatusCode::TOO_MANY_REQUESTS), "one of each");
+        assert_eq!(send(9, Body::empty()).await, Some(StatusCode::BAD_REQUEST), "it was looked at");
+        stalled.push(send(4, endless()));
+        assert!(stalled[3].as_mut().poll(&mut now).is_pending());
+        assert_eq!(send(9, Body::empty()).await, Some(StatusCode::TOO_MANY_REQUESTS), "so many in all");
+        drop(stalled);
+        assert_eq!(send(1, Body::empty()).await, Some(StatusCode::BAD_REQUEST), "who leaves has none");
     }
 }
