@@ -1,6 +1,6 @@
 use super::limits::{self, StageFault};
 use super::{Direction, Radio};
-use wt_link::{AirtimeConfig, Discipline, RateConfig, StageConfig, WireLen};
+use wt_link::{AirtimeConfig, Discipline, QueueBound, RateConfig, StageConfig, WireLen};
 use wt_units::{BitsPerSecond, Bytes};
 
 /// The fastest that a rate comes to in the long run, as it is shown and computed with.
@@ -25,6 +25,21 @@ pub(super) fn table_of(rate: &RateConfig) -> &'static str {
         RateConfig::Trace(_) => "trace",
         RateConfig::TokenBucket(_) => "bucket",
         RateConfig::Modem(_) => "modem",
+    }
+}
+
+/// Refuses thresholds of RED, which are packets, that even a queue full of the shortest ones doesn't come to.
+fn within_reach(discipline: Discipline, bound: QueueBound) -> Result<(), StageFault> {
+    /// Headers of IPv4 and UDP.
+    const SHORTEST: u64 = 28;
+    let Discipline::Red(red) = discipline else { return Ok(()) };
+    let by_bytes = bound.bytes.map(|bytes| bytes.get() / SHORTEST);
+    match bound.packets.map(u64::from).into_iter().chain(by_bytes).min() {
+        Some(most) if u64::from(red.min) > most => {
+            let why = format!("{} packets are more than the queue ever holds: at most {most}", red.min);
+            Err(StageFault { field: "min".to_owned(), why })
+        }
+        _ => Ok(()),
     }
 }
 
@@ -54,6 +69,7 @@ impl Direction {
             queue.discipline = discipline;
             let line = StageConfig::Queue(queue);
             limits::stage(&line).map_err(|fault| ("aqm", fault))?;
+            within_reach(discipline, self.bound()).map_err(|fault| ("aqm", fault))?;
             self.line = Some(line);
         }
         Ok(())

@@ -238,6 +238,7 @@ fn a_mistake_in_a_stage_is_named_with_its_line_its_field_and_what_is_allowed() {
         ),
         ("duplicate = \"150%\"", 9, "down.duplicate: 150% is out of range: allowed is 0% to 100%"),
         ("aqm = { kind = \"red\", max = 3 }", 9, "down.aqm.min: is missing"),
+        ("aqm = { kind = \"red\", min = 15000, max = 60000 }", 9, "15000 packets are more than the queue ever holds"),
         ("aqm = { kind = \"pie\", quantum = \"1514B\" }", 9, "no such field"),
         ("aqm = { kind = \"kodel\" }", 9, "codel"),
         ("aqn = { kind = \"codel\" }", 9, "did you mean \"aqm\""),
