@@ -1,4 +1,4 @@
-use crate::checked::preset as preset_name;
+use crate::checked::{preset as preset_name, shipped};
 use crate::comparisons;
 use crate::drawn::PathRequest;
 use crate::error::{ApiError, ErrorBody};
@@ -248,7 +248,7 @@ async fn presets(State(app): Shared, peer: Peer) -> Result<Response, ApiError> {
 #[utoipa::path(get, path = "/api/v1/lab/presets/{name}", params(("name" = String, Path, description = "A preset's name")),
     responses((status = 200, body = ScenarioAnswer), (status = "4XX", body = ErrorBody)))]
 async fn preset(State(app): Shared, peer: Peer, name: Place) -> Result<Response, ApiError> {
-    let path = preset_name(&place(name)?)?.to_owned();
+    let path = shipped(&place(name)?)?.to_owned();
     app.compute(&peer, Request::LabShow(ScenarioRequest { path })).await
 }
 

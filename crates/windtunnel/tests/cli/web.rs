@@ -50,6 +50,7 @@ impl Server {
             .env("WINDTUNNEL_STATE_DIR", directory.path().join("state"))
             .env("WINDTUNNEL_ROOT", directory.path())
             .env("TMPDIR", directory.path().join("tmp"))
+            .current_dir(directory.path())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .spawn()
@@ -251,6 +252,10 @@ fn errors_say_what_happened_and_are_never_our_fault() {
         let answer = server.ask("POST", &format!("/api/v1/{place}"), &[JSON], r#"{"lab":"adls"}"#);
         assert_eq!((answer.status, answer.what().contains("adsl")), (400, true), "{place}: {}", answer.body);
     }
+    // A file of that name where the server runs is no preset.
+    std::fs::write(server.directory.path().join("mine"), "title = \"secret\"\n").expect("a file");
+    let answer = server.get("/api/v1/lab/presets/mine");
+    assert_eq!((answer.status, answer.what().as_str()), (400, "there is no preset \"mine\""), "{}", answer.body);
     let large = format!(r#"{{"lab":"{}"}}"#, "a".repeat(100_000));
     assert_eq!(server.ask("POST", "/api/v1/experiments", &[JSON], &large).status, 413);
     assert_eq!(server.ask("POST", "/api/v1/health", &[], "").status, 405);
