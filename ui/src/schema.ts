@@ -776,6 +776,8 @@ export type Health = {
 export type HistoryAnswer = {
   /** Each of them, the oldest first. */
   changes: Array<HistoryRow>;
+  /** Whose changes aren't among them; nothing where they are all that were made. */
+  hidden?: string | null;
   /** Changes that nobody watched any more, and what became of them just now. */
   recovered: Array<Finding>;
   /** 1. */
@@ -1480,6 +1482,8 @@ export type Pending = {
 
 /** The change that waits for its confirmation. */
 export type PendingChange = {
+  /** Whose changes weren't looked at; nothing where all were. */
+  hidden?: string | null;
   pending?: Pending | null;
   /** 1. */
   schema_version: number;

@@ -98,11 +98,15 @@ fn holdback(journal: &SqliteJournal, listed: &[ExperimentSummary]) -> Option<(St
     listed.iter().filter(|one| one.kind == "traffic").take(HOLDBACKS).find_map(of)
 }
 
-/// Not by way of what commands do first: they end changes that nobody watches any more.
+/// Not by way of what commands do first: they end changes that nobody watches any more. That nothing was changed is only told by who
+/// can know it.
 fn host_readings(host: &mut HostAccess, journal: Option<&Path>) -> Option<HostReadings> {
     let pending = wt_host::pending(&mut host.system, &host.store).ok()?;
     let request = CheckRequest { offline: true, journal: journal.map(Path::to_owned) };
     let report = host.look(&request).ok()?;
+    if pending.is_none() && report.checked.is_empty() && host.hidden().is_some() {
+        return None;
+    }
     Some(HostReadings {
         pending_s: pending.map(|pending| pending.seconds_left),
         drift: report.drift.len(),

@@ -134,15 +134,20 @@ function HostChanges() {
   return (
     <Section id="changes" title="Changes of this host">
       <Fetched of={changes} again={again}>
-        {({ changes }) =>
-          changes.length === 0 ? (
-            <p class="quiet">
-              None. <a href="/host">Host</a> plans and applies them.
-            </p>
-          ) : (
-            <Undoable changes={changes} />
-          )
-        }
+        {({ changes, hidden }) => (
+          <>
+            {hidden && <p class="quiet">Not all of them: {hidden}. “sudo windtunnel settings history” shows it.</p>}
+            {changes.length > 0 ? (
+              <Undoable changes={changes} />
+            ) : (
+              !hidden && (
+                <p class="quiet">
+                  None. <a href="/host">Host</a> plans and applies them.
+                </p>
+              )
+            )}
+          </>
+        )}
       </Fetched>
     </Section>
   );

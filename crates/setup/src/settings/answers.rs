@@ -23,6 +23,9 @@ pub struct HistoryAnswer {
     pub changes: Vec<HistoryRow>,
     /// Changes that nobody watched any more, and what became of them just now.
     pub recovered: Vec<Finding>,
+    /// Whose changes aren't among them; nothing where they are all that were made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hidden: Option<String>,
 }
 
 /// The change that waits for its confirmation.
@@ -33,6 +36,9 @@ pub struct PendingAnswer {
     pub schema_version: u32,
     /// It; `null` where none waits.
     pub pending: Option<Pending>,
+    /// Whose changes weren't looked at; nothing where all were.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hidden: Option<String>,
 }
 
 /// What operating systems begin with.

@@ -172,7 +172,7 @@ impl HostAccess {
     #[must_use]
     pub fn pending(&mut self) -> PendingAnswer {
         let pending = wt_host::pending(&mut self.system, &self.store).unwrap_or_default();
-        PendingAnswer { schema_version: 1, pending }
+        PendingAnswer { schema_version: 1, pending, hidden: self.hidden() }
     }
 
     /// What would change: old and new, the commands, what could go wrong. Writes nothing.
@@ -411,7 +411,7 @@ impl HostAccess {
     pub fn history(&mut self) -> Result<HistoryAnswer, Problem> {
         let recovered = self.recover();
         let changes = wt_host::history(&mut self.system, &self.store).map_err(|error| problem::store(&error))?;
-        Ok(HistoryAnswer { schema_version: 1, changes, recovered })
+        Ok(HistoryAnswer { schema_version: 1, changes, recovered, hidden: self.hidden() })
     }
 
     /// Whether what was changed is still so.
@@ -421,7 +421,17 @@ impl HostAccess {
     pub fn verify(&mut self) -> Result<VerifyReport, Problem> {
         self.recover();
         let survey = self.survey()?;
-        wt_host::verify(&mut self.system, &self.store, &survey).map_err(|error| problem::txn(&error))
+        let report = wt_host::verify(&mut self.system, &self.store, &survey).map_err(|error| problem::txn(&error))?;
+        self.knows(&report.checked)?;
+        Ok(report)
+    }
+
+    /// Refuses to answer that no change is in force, where only root can know that.
+    fn knows(&self, in_force: &[CheckpointId]) -> Result<(), Problem> {
+        match self.hidden().filter(|_| in_force.is_empty()) {
+            Some(hidden) => Err(problem::hidden(hidden)),
+            None => Ok(()),
+        }
     }
 
     /// Whether what was changed is still so, and whether the verdicts behind it still apply.
@@ -430,7 +440,9 @@ impl HostAccess {
     /// An environment [`Problem`] where that can't be read.
     pub fn check(&mut self, request: &CheckRequest) -> Result<CheckReport, Problem> {
         self.recover();
-        self.look(request)
+        let report = self.look(request)?;
+        self.knows(&report.checked)?;
+        Ok(report)
     }
 
     /// The same as everything stands: no change is ended.

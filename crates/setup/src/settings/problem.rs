@@ -22,6 +22,11 @@ pub(super) fn system(error: &SysError) -> Problem {
     }
 }
 
+/// Changes are where only somebody else looks.
+pub(super) fn hidden(what: String) -> Problem {
+    Problem::environment(what).hint(with_sudo())
+}
+
 pub(super) fn knob(error: &KnobError) -> Problem {
     let failure = Problem::usage(error.to_string());
     match error {

@@ -515,6 +515,34 @@ fn roots_checkpoints_are_in_var_lib() {
 }
 
 #[test]
+fn whoever_is_not_root_hears_that_roots_changes_are_unknown_and_not_that_there_are_none() {
+    let directory = directory();
+    let ran = script(
+        directory.path(),
+        "unset WINDTUNNEL_STATE_DIR WINDTUNNEL_ROOT XDG_STATE_HOME; mount -t tmpfs none /var/lib || exit 9
+         other() { unshare --map-user=1000 \"$WT\" \"$@\"; }
+         other settings history; wt apply sack=off > out
+         other settings history; other settings history --json
+         for how in verify 'check --offline'; do other settings $how 2> said; echo $?; head -1 said; done
+         other metrics | grep -v '^#' | grep settings; other settings --state-dir elsewhere verify
+         \"$WT\" metrics | grep -e '^windtunnel_settings_up' -e '^windtunnel_settings_pending '; wt undo > out",
+    );
+    let unknown = "only root reads /var/lib/windtunnel: what root changed isn't known here";
+    let lines: Vec<&str> = ran.out.lines().collect();
+    let [none, history, json, code, verify, same, check, up, elsewhere, rest @ ..] = lines.as_slice() else {
+        panic!("{}{}", ran.out, ran.err)
+    };
+    assert_eq!(*none, "No change was made yet.");
+    assert_eq!(*history, format!("{unknown}; sudo windtunnel settings history shows it"));
+    let json: Value = serde_json::from_str(json).unwrap();
+    assert_eq!((rows(&json, "changes").len(), json["hidden"].as_str()), (0, Some(unknown)), "{json}");
+    assert_eq!([*code, *same], ["3", "3"]);
+    assert!(verify.contains(unknown) && check.contains(unknown), "{}", ran.out);
+    assert_eq!([*up, *elsewhere], ["windtunnel_settings_up 0", "No change is in force."]);
+    assert_eq!(rest, ["windtunnel_settings_up 1", "windtunnel_settings_pending 1"]);
+}
+
+#[test]
 fn the_table_of_operating_systems_has_the_classic_ones() {
     let directory = directory();
     for (name, mtu, rwin) in [

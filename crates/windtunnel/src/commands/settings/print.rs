@@ -121,8 +121,13 @@ pub(super) fn released(released: &Released) {
 
 pub(super) fn history(history: &HistoryAnswer) {
     history.recovered.iter().for_each(|finding| say!("{}", finding.text));
+    if let Some(hidden) = &history.hidden {
+        say!("{hidden}; sudo {} history shows it", own());
+    }
     if history.changes.is_empty() {
-        say!("No change was made yet.");
+        if history.hidden.is_none() {
+            say!("No change was made yet.");
+        }
         return;
     }
     say!("{:>4}  {:<20}  {:<13}  changes", "id", "made", "state");
