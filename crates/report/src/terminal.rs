@@ -86,8 +86,9 @@ impl<'a> Page<'a> {
     fn steps(&self, answer: &Answer) -> Vec<String> {
         let each = answer.steps.iter().enumerate().flat_map(|(at, step)| {
             let lead = if at == 0 { "Do: " } else { "    " };
-            let place = std::iter::once(format!("{lead}{}:", step.host.place()));
-            place.chain(command_lines(&clean(&step.command), self.width, 2))
+            let is_same_place = at > 0 && answer.steps[at - 1].host == step.host;
+            let place = (!is_same_place).then(|| format!("{lead}{}:", step.host.place()));
+            place.into_iter().chain(command_lines(&clean(&step.command), self.width, 2))
         });
         each.collect()
     }

@@ -45,7 +45,7 @@ pub(crate) fn run(request: &TuneRequest, key: &str, cancel: &Cancel, events: Sin
     if !stored.config.tune().lab_text.as_ref().is_none_or(as_it_was) {
         return Err(Problem::usage(format!("{path} isn't the path any more that {} was run on", stored.id))
             .because("what was measured on two paths can't be judged as one experiment")
-            .hint("make it as it was (windtunnel journal show has it as lab_text), or begin a new experiment"));
+            .hint("make it as it was (journal show --json has it as lab_text), or begin a new experiment"));
     }
     drop(journal);
     let held = held_in(&stored)?;
