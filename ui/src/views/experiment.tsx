@@ -27,6 +27,8 @@ interface Round {
   trials: number;
   evidence: number[];
   needed: (number | null)[];
+  /** Absent in what older programs told. */
+  shown?: boolean[];
   spent_s: number;
   left: number;
 }
@@ -455,14 +457,14 @@ function Evidence({ heard }: { heard: Heard }) {
   const rows = arms.slice(1).map((label, place) => {
     const [have, need] = [last.evidence[place + 1] ?? 1, last.needed[place + 1] ?? null];
     const share = need === null ? 0 : have / need;
-    return { label, share, running: heard.arm === place + 1, text: `${evidence(have)} of ${need === null ? "–" : evidence(need)}`, proven: share >= 1 };
+    return { label, share, running: heard.arm === place + 1, text: `${evidence(have)} of ${need === null ? "–" : evidence(need)}`, proven: last.shown?.[place + 1] ?? share >= 1 };
   });
   const most = rows.reduce((best, row) => (row.share > best.share ? row : best), rows[0]!);
   if (!most) return null;
   return (
     <Section id="evidence" title="Evidence">
       <p>
-        Most so far: <strong>{most.text}</strong>, for {most.label}. A setting is proven to be faster once its bar reaches the line: then it has what its own claim needs.
+        Most so far: <strong>{most.text}</strong>, for {most.label}. A setting whose bar reaches the line has what its own claim needs: it is proven to be faster, unless trials were interrupted or came to nothing.
       </p>
       <Strips label={`Evidence for ${rows.length} settings after round ${last.rounds}; the most is ${most.text}`} rule={0.9} rows={rows.map(({ label, share, running, text, proven }) => ({ label, running, text: proven ? `${text}, proven` : text, bar: onLine(share) }))} />
     </Section>
