@@ -162,7 +162,7 @@ function Answer({ prediction, took }: { prediction: Prediction; took: number }) 
       <dl class="figures answers" aria-live="polite">
         <Figure name="Goodput">{rate(asked.goodput_bps)}</Figure>
         <Figure name="Completed after">{time(asked.completion_us ?? null)}</Figure>
-        <Figure name="Against the defaults">{times(asked.gain == null ? null : 1 + asked.gain)}</Figure>
+        <Figure name="Against the defaults">{asked.works_instead ? "works, they don't" : times(asked.gain == null ? null : 1 + asked.gain)}</Figure>
         <Figure name="Queueing delay">{time(asked.queueing_delay_us)}</Figure>
         <Figure name="Retransmitted">{percent(asked.retransmitted_share)}</Figure>
         <Figure name="BDP">{size(prediction.path_facts.bdp_bytes)}</Figure>
@@ -170,8 +170,8 @@ function Answer({ prediction, took }: { prediction: Prediction; took: number }) 
       </dl>
       <p class="quiet">
         {error
-          ? `Known error on ${error.region} paths, against Linux ${error.kernel} (${error.transfers} transfers): median ${percent(error.median)}, nine in ten within ${percent(error.p90)}, worst ${percent(error.worst)}. `
-          : "The model was never compared with a kernel on such a path. "}
+          ? `Known error on ${error.region === "grid" ? "10 to 1000 Mbit/s" : error.region} paths, against Linux ${error.kernel} (${error.transfers} transfers): median ${percent(error.median)}, nine in ten within ${percent(error.p90)}, worst ${percent(error.worst)}. `
+          : "The model was never compared with a kernel on such a path, or in such a workload. "}
         Answered in <span class="took">{took.toFixed(0)}</span> ms.
       </p>
       <Section id="over-time" title="Over time">
