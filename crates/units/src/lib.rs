@@ -45,7 +45,7 @@ pub use error::ParseError;
 pub use folder::UserFolder;
 pub use knob::{Knob, Level, Scopes, Settings, Side, Unit};
 pub use multiple::{FullPacket, Multiple};
-pub use quantile::{quantile, upper_median};
+pub use quantile::{median_time, quantile, upper_median};
 pub use rate::{BitsPerSecond, RateUnit, three_digits};
 pub use ratio::Ratio;
 pub use recommendation::{Recommendation, RecommendedSetting, Role};

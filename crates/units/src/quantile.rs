@@ -29,9 +29,37 @@ pub fn upper_median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     values.get(values.len() / 2).copied()
 }
 
+/// The median of times until something happened, half-way between two in the middle: where it never did (`None`), that took longer
+/// than all that did. `None` where half of them or more are such, or there are none.
+///
+/// # Example
+/// ```
+/// use wt_units::median_time;
+/// assert_eq!(median_time([None, Some(1.0), Some(2.0)]), Some(2.0));
+/// assert_eq!(median_time([Some(1.0), None]), None);
+/// ```
+#[must_use]
+pub fn median_time(times: impl IntoIterator<Item = Option<f64>>) -> Option<f64> {
+    let mut times: Vec<f64> = times.into_iter().map(|time| time.unwrap_or(f64::INFINITY)).collect();
+    times.sort_by(f64::total_cmp);
+    let middle = [times.len().checked_sub(1)? / 2, times.len() / 2].map(|at| times[at]);
+    Some(f64::midpoint(middle[0], middle[1])).filter(|time| time.is_finite())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_trial_that_never_got_there_took_longer_than_all_others() {
+        let middle = |times: &[Option<f64>]| median_time(times.iter().copied());
+        assert_eq!(middle(&[None, Some(1.0), Some(2.0)]), Some(2.0));
+        assert_eq!(middle(&[Some(1.0), Some(2.0)]), Some(1.5));
+        // Of two at most one got there, and of three most didn't.
+        assert_eq!(middle(&[Some(1.0), None]), None);
+        assert_eq!(middle(&[None, None, Some(1.0)]), None);
+        assert_eq!(middle(&[]), None);
+    }
 
     #[test]
     fn both_definitions_agree_on_odd_numbers_and_differ_by_interpolation_on_even_ones() {

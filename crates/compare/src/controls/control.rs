@@ -3,7 +3,7 @@ use wt_problem::Problem;
 use wt_setup::controls::ours;
 use wt_trial::bulk::{BulkMetrics, PathNow, quantile};
 use wt_trial::{Status, TrialOutcome};
-use wt_units::{Knob, Level, Settings};
+use wt_units::{Knob, Level, Settings, median_time};
 
 /// One trial that counts.
 #[derive(Debug)]
@@ -80,11 +80,7 @@ impl ControlTrials {
     /// As [`median`](Self::median), over those trials in which there was something to come to (`Some`); one that never came to it took
     /// longer than all others: `None` where half of them or more did.
     pub(super) fn median_of_those(&self, of: impl Fn(&BulkMetrics) -> Option<Option<f64>>) -> Option<f64> {
-        let those = self.counted.iter().filter_map(|trial| of(&trial.metrics));
-        let mut values: Vec<f64> = those.map(|value| value.unwrap_or(f64::INFINITY)).collect();
-        values.sort_by(f64::total_cmp);
-        let middle = [values.len().checked_sub(1)? / 2, values.len() / 2].map(|at| values[at]);
-        Some(f64::midpoint(middle[0], middle[1])).filter(|value| value.is_finite())
+        median_time(self.counted.iter().filter_map(|trial| of(&trial.metrics)))
     }
 
     /// In tables and legends.

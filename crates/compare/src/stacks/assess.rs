@@ -3,7 +3,7 @@ use super::answer::{
     StacksAnswer, WayFigures, WorkloadResult,
 };
 use super::conformance::StackConformance;
-use super::figures::{is_soak, kind, median, median_time, ramp_up, score, seen};
+use super::figures::{is_soak, kind, median, ramp_up, score, seen};
 use super::overhead::PairedOverhead;
 use super::trials::StackTrials;
 use super::verdict::{SAME, StackVerdict, threshold};
@@ -14,6 +14,7 @@ use wt_stacks::StackObservation;
 use wt_stacks::finding::Trend;
 use wt_trial::bulk::PathNow;
 use wt_trial::{Exchanges, Status, TrialOutcome, Workload};
+use wt_units::median_time;
 
 /// What is the same for all stacks of a comparison.
 #[derive(Debug, Clone)]

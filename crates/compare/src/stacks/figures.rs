@@ -71,15 +71,6 @@ pub(super) fn median(mut values: Vec<f64>) -> Option<f64> {
     quantile(&values, 0.5)
 }
 
-/// The same of times until something happened: where it never did, it took longer than in all others; `None` where that is so in
-/// half of them or more.
-pub(super) fn median_time(times: impl Iterator<Item = Option<f64>>) -> Option<f64> {
-    let mut times: Vec<f64> = times.map(|time| time.unwrap_or(f64::INFINITY)).collect();
-    times.sort_by(f64::total_cmp);
-    let middle = [times.len().checked_sub(1)? / 2, times.len() / 2].map(|at| times[at]);
-    Some(f64::midpoint(middle[0], middle[1])).filter(|time| time.is_finite())
-}
-
 /// What was seen at the stack's device.
 pub(super) fn seen(outcome: &TrialOutcome) -> Option<StackObservation> {
     StackObservation::deserialize(outcome.observed.seen.as_ref()?).ok()
@@ -95,17 +86,6 @@ pub(super) fn ramp_up(outcome: &TrialOutcome, path: &PathNow, up: bool) -> Optio
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_trial_that_never_got_there_took_longer_than_all_others() {
-        let middle = |times: &[Option<f64>]| median_time(times.iter().copied());
-        assert_eq!(middle(&[None, Some(1.0), Some(2.0)]), Some(2.0));
-        assert_eq!(middle(&[Some(1.0), Some(2.0)]), Some(1.5));
-        // Of two at most one got there, and of three most didn't.
-        assert_eq!(middle(&[Some(1.0), None]), None);
-        assert_eq!(middle(&[None, None, Some(1.0)]), None);
-        assert_eq!(middle(&[]), None);
-    }
 
     #[test]
     fn of_two_trials_the_median_lies_between_them() {
