@@ -13,11 +13,14 @@ fn with_sudo() -> String {
 pub(super) fn system(error: &SysError) -> Problem {
     const EPERM: i32 = 1;
     const EACCES: i32 = 13;
+    const ENOSPC: i32 = 28;
+    const EDQUOT: i32 = 122;
     let failure = Problem::environment(error.to_string());
     match error.errno() {
         Some(EPERM | EACCES) => {
             failure.because("this needs CAP_NET_ADMIN, or the right to write there").hint(with_sudo())
         }
+        Some(ENOSPC | EDQUOT) => failure.hint("make room on that file system, and try again"),
         _ => failure,
     }
 }
@@ -154,5 +157,20 @@ fn failed(cause: &str, report: &Applied) -> Problem {
                 report.id, revert.backup
             )),
         None => failure,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_disk_and_a_lack_of_rights_say_what_to_try() {
+        let of =
+            |number| system(&SysError::io("write state.json")(std::io::Error::from_raw_os_error(number))).to_string();
+        for (number, hint) in [(28, "make room"), (122, "make room"), (13, "sudo")] {
+            assert!(of(number).contains(hint), "{}", of(number));
+        }
+        assert!(!of(5).contains("make room"), "{}", of(5));
     }
 }
