@@ -5,6 +5,8 @@
 
 /// Circles of modules.
 mod circles;
+/// Commands that documents name.
+mod commands;
 /// What may stand where.
 mod rules;
 /// The checker itself, on small trees.
