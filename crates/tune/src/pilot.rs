@@ -180,7 +180,7 @@ impl<T: Tunnel> Session<'_, T> {
 
     /// How long it may take, and how many bytes it may move.
     pub(crate) fn expected_bytes(&self, plan: &Plan, trials: usize) -> Option<String> {
-        Some(format!("about {:.1} MB of payload at most", self.bytes_at_most(plan, trials)? as f64 / 1e6))
+        Some(format!("about {} of payload at most", Bytes(self.bytes_at_most(plan, trials)?).human()))
     }
 
     /// Bytes of payload that so many trials and the one that warms up move at most, on the real path.
