@@ -19,6 +19,8 @@ mod error;
 pub mod ethtool;
 /// What a process needs that must outlive its parent: its own session, alarms, watched directories.
 pub mod guard;
+/// Signals that end the program when they come again.
+pub mod interrupt;
 /// The kernel ends this process at a time.
 pub mod kill_timer;
 /// Memory that packets borrow.

@@ -1,9 +1,14 @@
 use crate::edge::Problem;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use wt_sys::interrupt::exit_when_repeated;
 use wt_trial::Cancel;
 
-/// The first Ctrl-C (or SIGTERM) asks everybody to stop; the second one ends the program at once.
+/// A signal that comes so soon after the first is the same interruption once more.
+const SAME: Duration = Duration::from_millis(500);
+
+/// The first Ctrl-C (or SIGTERM) asks everybody to stop; one after half a second ends the program at once.
 pub(crate) fn cancel_on_signals() -> Result<Cancel, Problem> {
     cancel_on(&[signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP])
 }
@@ -11,12 +16,10 @@ pub(crate) fn cancel_on_signals() -> Result<Cancel, Problem> {
 /// The same for these signals.
 pub(crate) fn cancel_on(signals: &[i32]) -> Result<Cancel, Problem> {
     let cancel = Cancel::new();
-    for &signal in signals {
-        // The order matters: the shutdown looks at the flag before this very signal sets it.
-        signal_hook::flag::register_conditional_shutdown(signal, 130, cancel.flag())
-            .and_then(|_| signal_hook::flag::register(signal, cancel.flag()))
-            .map_err(|error| Problem::internal(format!("can't catch signals: {error}")))?;
-    }
+    let caught = signals.iter().try_for_each(|signal| signal_hook::flag::register(*signal, cancel.flag()).map(drop));
+    caught
+        .and_then(|()| exit_when_repeated(signals, SAME, 130))
+        .map_err(|error| Problem::internal(format!("can't catch signals: {error}")))?;
     Ok(cancel)
 }
 

@@ -1,13 +1,13 @@
 //! `windtunnel serve`: a server of our own, for those who have its key.
 
 use crate::cli::forms::give;
-use crate::edge::{Exit, Outcome, Problem, say};
+use crate::cli::signals::cancel_on;
+use crate::edge::{Exit, Outcome, say};
 use clap::Args;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 use wt_setup::serve::{ServeAnswer, ServeRequest, serve};
-use wt_trial::Cancel;
 use wt_units::{Bytes, parse_duration};
 
 /// Serves tests to clients that have the key (`tune wt://…`)
@@ -82,7 +82,7 @@ fn longest(text: &str) -> Result<Duration, String> {
 /// # Errors
 /// A [`Problem`] that says what to try.
 pub(crate) fn run(args: &ServeArgs) -> Outcome {
-    let stop = signals()?;
+    let stop = cancel_on(&[signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM])?;
     let mut listening = |answer: &ServeAnswer| drop(give(answer, args.json, print));
     let mut draining = || {
         if !args.json {
@@ -91,18 +91,6 @@ pub(crate) fn run(args: &ServeArgs) -> Outcome {
     };
     serve(&args.request(), &mut listening, &mut draining, &stop)?;
     Ok(Exit::Done)
-}
-
-/// The first signal asks to stop; the second one ends the program at once.
-fn signals() -> Result<Cancel, Problem> {
-    let stop = Cancel::new();
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        // The order matters: the shutdown looks at the flag before this very signal sets it.
-        signal_hook::flag::register_conditional_shutdown(signal, 130, stop.flag())
-            .and_then(|_| signal_hook::flag::register(signal, stop.flag()))
-            .map_err(|error| Problem::internal(format!("can't catch signals: {error}")))?;
-    }
-    Ok(stop)
 }
 
 impl ServeArgs {

@@ -185,7 +185,9 @@ fn ctrl_c_ends_cleanly_with_what_was_measured() {
     let _machine = shared();
     let home = tempfile::tempdir().unwrap();
     let child = begun(home.path());
-    let sent = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    // Twice, as timeout(1) and a terminal that is closed do.
+    let sent =
+        Command::new("sh").args(["-c", "kill -INT $0; kill -TERM $0", &child.id().to_string()]).status().unwrap();
     assert!(sent.success());
     let ran = ran(child.wait_with_output().unwrap());
     let report: Value = serde_json::from_str(&ran.out).unwrap();
