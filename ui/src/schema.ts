@@ -3011,7 +3011,7 @@ export type WorkRequest = {
   /** How many pings */
   count?: number | null;
   kind: WorkKind;
-  /** What the client's socket is set to: `{"cc": "bbr"}` */
+  /** What the connection's sockets are set to, `cc` and `sndbuf` the sender's: `{"cc": "bbr"}` */
   settings?: Record<string, string>;
   /** How much a transfer moves, such as `10MB` */
   size?: string | null;

@@ -41,23 +41,7 @@ impl Connection {
     /// # Errors
     /// [`LoadError::Refused`] or [`LoadError::Connect`].
     pub fn open_with_all(peer: &SocketAddr, settings: &Settings, timeout: Duration) -> Result<Self, LoadError> {
-        let socket = TcpSocket::new(peer).map_err(LoadError::Connect)?;
-        let mut granted = Settings::new();
-        for (knob, level) in settings.iter() {
-            let number = u32::try_from(level.number().unwrap_or(0)).unwrap_or(u32::MAX);
-            let set = match (knob, level) {
-                (_, Level::Auto) => continue,
-                (Knob::Rwin, _) => tcp::fix_window(&socket, number),
-                (Knob::Mss, _) => tcp::set_max_segment(&socket, number),
-                (Knob::Ttl, _) if peer.is_ipv6() => tcp::set_hop_limit(&socket, number),
-                (Knob::Ttl, _) => tcp::set_ttl(&socket, number),
-                (Knob::Sndbuf, _) => tcp::set_send_buffer(&socket, number),
-                (Knob::Cc, Level::Name(name)) => tcp::set_congestion_control(&socket, name),
-                _ => continue,
-            };
-            set.map_err(|source| LoadError::Refused { knob, source })?;
-            granted.set(knob, level.clone());
-        }
+        let (socket, mut granted) = prepared(peer, settings)?;
         let start = monotonic_ns();
         let stream = socket.connect(peer, timeout).map_err(LoadError::Connect)?;
         let connect_time = Duration::from_nanos(monotonic_ns() - start);
@@ -96,6 +80,37 @@ impl Connection {
     pub fn local_address(&self) -> std::io::Result<SocketAddr> {
         self.stream.local_addr()
     }
+}
+
+/// What this kernel grants of such settings on a socket of this family, which goes nowhere: for those that another end on the
+/// same kernel is going to be told.
+///
+/// # Errors
+/// [`LoadError::Refused`], or [`LoadError::Connect`] where there is no socket.
+pub fn would_grant(peer: &SocketAddr, settings: &Settings) -> Result<Settings, LoadError> {
+    prepared(peer, settings).map(|(_, granted)| granted)
+}
+
+/// A socket before its handshake with all that it can take of these settings.
+fn prepared(peer: &SocketAddr, settings: &Settings) -> Result<(TcpSocket, Settings), LoadError> {
+    let socket = TcpSocket::new(peer).map_err(LoadError::Connect)?;
+    let mut granted = Settings::new();
+    for (knob, level) in settings.iter() {
+        let number = u32::try_from(level.number().unwrap_or(0)).unwrap_or(u32::MAX);
+        let set = match (knob, level) {
+            (_, Level::Auto) => continue,
+            (Knob::Rwin, _) => tcp::fix_window(&socket, number),
+            (Knob::Mss, _) => tcp::set_max_segment(&socket, number),
+            (Knob::Ttl, _) if peer.is_ipv6() => tcp::set_hop_limit(&socket, number),
+            (Knob::Ttl, _) => tcp::set_ttl(&socket, number),
+            (Knob::Sndbuf, _) => tcp::set_send_buffer(&socket, number),
+            (Knob::Cc, Level::Name(name)) => tcp::set_congestion_control(&socket, name),
+            _ => continue,
+        };
+        set.map_err(|source| LoadError::Refused { knob, source })?;
+        granted.set(knob, level.clone());
+    }
+    Ok((socket, granted))
 }
 
 /// Downloads as the request says. The clock begins with the request.

@@ -57,7 +57,7 @@ pub mod work;
 #[cfg(any(fuzzing, test))]
 pub mod fuzzing;
 
-pub use client::{Connection, download, upload};
+pub use client::{Connection, download, upload, would_grant};
 pub use dispatch::{bring, fetch, work_at};
 pub use error::{FetchError, LoadError};
 pub use fetch::USER_AGENT;

@@ -150,7 +150,7 @@ pub(crate) struct WorkRequest {
     /// Or for how long it goes, such as `5s`
     #[schema(max_length = 256)]
     time: Option<String>,
-    /// What the client's socket is set to: `{"cc": "bbr"}`
+    /// What the connection's sockets are set to, `cc` and `sndbuf` the sender's: `{"cc": "bbr"}`
     #[serde(default)]
     settings: BTreeMap<String, String>,
     /// How many pings

@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::time::Duration;
 use wt_lab::{PORT, SERVER_V4};
-use wt_load::{Connection, EndReport, Finish, LoadError, Request, SenderOptions, download, upload};
+use wt_load::{Connection, EndReport, Finish, LoadError, Request, SenderOptions, download, upload, would_grant};
 use wt_problem::Problem;
 use wt_trial::{Amount, Cancel, Direction, SampleColumns};
 use wt_units::{Assignment, Bytes, FullPacket, Knob, Settings};
@@ -95,7 +95,14 @@ pub fn transfer(request: &TransferRequest, cancel: &Cancel) -> Result<TransferAn
     let own = own.map(|(knob, level)| (knob, level.clone())).collect();
     let peer = SocketAddr::new(SERVER_V4.into(), PORT);
     let connection = Connection::open_with_all(&peer, &own, CONNECT).map_err(|error| problem(&error))?;
-    let (connect_time, granted) = (connection.connect_time, connection.granted.clone());
+    let (connect_time, mut granted) = (connection.connect_time, connection.granted.clone());
+    if direction == Direction::Down {
+        // The server falls back on its own, and says so to nobody here: but both hosts have one kernel.
+        let far = settings.iter().filter(|(knob, _)| not_ours.contains(knob));
+        let far = far.map(|(knob, level)| (knob, level.clone())).collect();
+        let far = would_grant(&peer, &far).map_err(|error| problem(&error))?;
+        far.iter().for_each(|(knob, level)| granted.set(knob, level.clone()));
+    }
     let report = match direction {
         Direction::Down => download(connection, &load, deadline, cancel),
         Direction::Up => upload(connection, &load, deadline, cancel),

@@ -116,3 +116,23 @@ fn what_says_how_to_transfer_says_nothing_of_a_summary() {
         assert!(ran.code == 2 && ran.err.contains("cannot be used with"), "{words}: {}", ran.err);
     }
 }
+
+#[test]
+fn a_transfer_has_the_congestion_control_that_was_asked_on_the_end_that_sends_or_none() {
+    let _machine = shared();
+    let home = tempfile::tempdir().unwrap();
+    for direction in ["down", "up"] {
+        let one = |cc: &str| {
+            let flags = format!("--size 100kB --direction {direction} --set cc={cc} --json");
+            shell(home.path(), NEAR, &format!("$WT lab transfer {flags}; echo code $? >&2"))
+        };
+        let answer = json_of(&one("reno"));
+        assert_eq!((&answer["bytes"], &answer["granted"]["cc"]), (&100_000.into(), &"reno".into()), "{answer:#}");
+        let refused = one("cubci");
+        assert!(
+            refused.out.is_empty() && refused.err.contains("code 2") && refused.err.contains("cc"),
+            "{}",
+            refused.err
+        );
+    }
+}
