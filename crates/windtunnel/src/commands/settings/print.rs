@@ -61,11 +61,22 @@ pub(super) fn nothing_to_restore(plan: &Plan, file: &std::path::Path) {
     say!("Nothing else differs from {}: nothing was changed.", file.display());
 }
 
+fn number(value: &Option<wt_host::Value>) -> Option<u64> {
+    value.as_ref().and_then(wt_host::Value::number)
+}
+
+/// Whether a connection was looked at before its window was as long as it may become; one that is held has all of it at once.
+fn still_grows(row: &wt_host::AppliedRow) -> bool {
+    let held = row.scope == wt_host::ScopeName::Connection;
+    row.key == "rwin" && !held && number(&row.observed).is_some_and(|seen| Some(seen) < row.asked.number())
+}
+
 pub(super) fn applied(applied: &Applied) {
     let head = ["setting", "asked", "granted", "on a connection", "on"].map(str::to_owned).to_vec();
     let row = |row: &wt_host::AppliedRow| {
         let granted = row.granted.as_ref().map_or_else(|| "gone".to_owned(), ToString::to_string);
-        let observed = row.observed.as_ref().map_or_else(|| "not looked at".to_owned(), ToString::to_string);
+        let so_far = if still_grows(row) { " so far" } else { "" };
+        let observed = row.observed.as_ref().map_or_else(|| "not looked at".to_owned(), |has| format!("{has}{so_far}"));
         vec![row.key.to_owned(), row.asked.to_string(), granted, observed, row.target.to_string()]
     };
     let rows: Vec<Vec<String>> = std::iter::once(head).chain(applied.applied.iter().map(row)).collect();
@@ -73,10 +84,12 @@ pub(super) fn applied(applied: &Applied) {
     for note in applied.skipped.iter().chain(&applied.notes) {
         say!("{}: {}", note.key, note.text);
     }
-    let larger = |row: &&wt_host::AppliedRow| {
-        let number = |value: &Option<wt_host::Value>| value.as_ref().and_then(wt_host::Value::number);
-        row.key == "rwin" && number(&row.observed) > number(&row.granted)
-    };
+    if applied.applied.iter().any(still_grows) {
+        say!(
+            "rwin: so far, because a window grows with what a connection moves, and the one that was looked at moved little"
+        );
+    }
+    let larger = |row: &&wt_host::AppliedRow| row.key == "rwin" && number(&row.observed) > number(&row.granted);
     if applied.applied.iter().any(|row| larger(&row)) {
         say!(
             "rwin: granted is what a buffer is meant to hold; full packets leave more room for payload, up to twice as much"
