@@ -34,7 +34,8 @@ pub(crate) async fn serve(uri: Uri, headers: HeaderMap) -> Response {
     let accepted = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if !accepted.split(',').any(|coding| coding.trim().starts_with("gzip")) {
         let what = "the page is stored compressed, and the client doesn't take gzip";
-        return (StatusCode::NOT_ACCEPTABLE, what).into_response();
+        let error = crate::error::ApiError::new(StatusCode::NOT_ACCEPTABLE, what);
+        return error.hint("Accept-Encoding: gzip; with curl, --compressed").into_response();
     }
     // Files under assets/ have their content's hash in their name.
     let keep = if path.starts_with("assets/") { "public, max-age=31536000, immutable" } else { "no-cache" };
