@@ -11,7 +11,7 @@
 # make studies-full  the same with as many rounds as their questions take (a day)
 # make virtual  the kernel for --virtual, from Debian's source (ten minutes on two idle cores, 2 GB), in target/uml
 # make virtual-test  what runs on it, `tune` of the dial-up line among them (minutes; every night)
-# make model-matrix  2 to 10 flows that share a path, in the model and on the kernel of make virtual: 70 mixes (half an hour)
+# make model-matrix  2 to 10 flows that share a path, in the model and on the kernel of make virtual: 70 mixes (half an hour; docs/results/model.md tells which have twelve draws)
 # make scale  how cost grows with the work: docs/results/scale.html (a quarter of an hour, 15 GB in the folder of temporary files)
 # make kill-soak  5,000 kills of what changes settings (KILLS=N SEED=N): does everything come back? (an hour or more)
 # make fleet-soak  eight agents on three links, killed or stopped every second, their server killed twice and away (root; SECONDS=N; nine minutes)

@@ -15,7 +15,8 @@ use wt_trial::Tunnel as _;
 
 const WORLD: &str = include_str!("world.json");
 /// What `windtunnel calibrate --table mixes --repeat 3 --virtual --kernel FILE --json` found there, without the model's figures:
-/// means over three draws of starts, here put in the order of names.
+/// means over three draws of starts, here put in the order of names. Of mixes in which three don't tell chance from an error of the
+/// model, and their like, `--repeat 12 --only TEXT`.
 const MIXES: &str = include_str!("mixes.json");
 
 fn stack(golden: &Value) -> StackConfig {
@@ -121,9 +122,9 @@ fn flows_that_share_a_path_get_the_shares_and_times_of_a_real_kernel() {
     println!(
         "all flows' times {times:?}; the worst control's {each:?}; shares {shares:?} (median, nine in ten, worst)"
     );
-    assert!(times.0 <= 0.02 && times.2 <= 0.15, "times of all flows, see above");
-    assert!(each.0 <= 0.03 && each.2 <= 0.21, "times by congestion control, see above");
-    assert!(shares.0 <= 0.03 && shares.2 <= 0.20, "shares, see above");
+    assert!(times.0 <= 0.02 && times.2 <= 0.06, "times of all flows, see above");
+    assert!(each.0 <= 0.03 && each.2 <= 0.10, "times by congestion control, see above");
+    assert!(shares.0 <= 0.03 && shares.2 <= 0.08, "shares, see above");
 }
 
 #[test]
