@@ -25,7 +25,11 @@ const REACH: Duration = Duration::from_secs(10);
 #[serde(tag = "did", rename_all = "snake_case")]
 enum ChangeStep {
     /// It began to apply it; whether it finished isn't known.
-    Began,
+    Began {
+        /// The latest change of the host before, 0 if there was none; nothing where an older program noted it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        after: Option<u32>,
+    },
     /// It is in force as this change of the host, to be confirmed.
     Applied { change: String },
     /// It stays, as this change of the host; as none where the host was so anyway.
@@ -68,20 +72,23 @@ impl HostChanges {
         match (task.ordered, task.phase, done) {
             (Order::Undo, ..) => self.undo(task),
             (Order::Apply, Phase::Applying, None) => self.apply(task, policy),
-            (_, Phase::Applying, Some(ChangeStep::Began)) => match host()?.pending().pending {
-                Some(_) => Ok(None),
-                None => said(Phase::Failed, "the agent ended while it applied it; it isn't in force"),
+            (_, Phase::Applying, Some(ChangeStep::Began { after })) => match begun_since(&mut host()?, after)? {
+                BegunSince::Waits => Ok(None),
+                BegunSince::Stands => said(Phase::Applied, UNKNOWN),
+                BegunSince::Nothing => said(Phase::Failed, "the agent ended while it applied it; it isn't in force"),
             },
             (Order::Confirm, Phase::Applied, Some(ChangeStep::Applied { change })) => self.confirm(task, &change),
             (_, Phase::Applying, Some(ChangeStep::Applied { change })) => Ok(self.gone(task, &change)?.or(applied())),
             (_, _, Some(ChangeStep::Applied { change })) => self.gone(task, &change),
+            // Somebody here was faster: the server hears it once it has watched this host for long enough.
+            (Order::Apply, Phase::Applied, Some(ChangeStep::Confirmed { .. })) => Ok(None),
             (_, Phase::Applying | Phase::Applied, Some(ChangeStep::Confirmed { .. })) => said(Phase::Confirmed, ""),
             (_, Phase::Applying | Phase::Applied, Some(ChangeStep::Over { why })) => said(Phase::Undone, why),
             _ => Ok(None),
         }
     }
 
-    /// Takes back what nobody will confirm any more, since the agent ends.
+    /// Takes back what nobody will confirm any more, since the agent ends. Of what isn't over then, the next one hears.
     ///
     /// # Errors
     /// A [`Problem`] where that can't be.
@@ -90,14 +97,18 @@ impl HostChanges {
             ChangeStep::Applied { change } => Some((key, change)),
             _ => None,
         });
-        for (key, change) in applied {
-            let mut host = host()?;
-            if phase_of(&mut host, &change)? == "applied" {
-                host.undo(Some(&change))?;
-            }
-            self.note(key, ChangeStep::Over { why: "the agent was stopped before it was confirmed".to_owned() })?;
+        // One that can't be taken back keeps no other in force.
+        applied.map(|(key, change)| self.leave_one(key, change)).fold(Ok(()), Result::and)
+    }
+
+    fn leave_one(&self, key: String, change: String) -> Result<(), Problem> {
+        let mut host = host()?;
+        let mut phase = phase_of(&mut host, &change)?;
+        if phase == "applied" {
+            host.undo(Some(&change))?;
+            phase = phase_of(&mut host, &change)?;
         }
-        Ok(())
+        left_in(&phase, change).map_or(Ok(()), |done| self.note(key, done))
     }
 
     fn apply(&self, task: &RolloutTask, policy: &Policy) -> Result<PhaseReport, Problem> {
@@ -125,20 +136,28 @@ impl HostChanges {
             self.note(key, ChangeStep::Confirmed { change: None })?;
             return said(Phase::Confirmed, "it was so already");
         }
-        self.note(key.clone(), ChangeStep::Began)?;
+        let after = Some(numbers(&mut host)?.first().map_or(0, |(number, _)| *number));
+        self.note(key.clone(), ChangeStep::Began { after })?;
         let confirmation = Confirmation { within: spec.pace.within, at_once: false };
         let failed = match host.apply(&ApplyRequest { change, confirmation }) {
-            Ok(answer) => match answer.problem {
-                None => {
-                    let change = answer.applied.id.to_string();
-                    self.note(key, ChangeStep::Applied { change: change.clone() })?;
-                    return match unreachable(&spec.reach) {
-                        None => Ok(applied()),
-                        Some(why) => self.take_back(task, &change, why),
-                    };
+            Ok(answer) => {
+                let change = answer.applied.id.to_string();
+                let left = answer.applied.revert.filter(|revert| !revert.done).map(|revert| revert.errors.join("; "));
+                match (answer.problem, left) {
+                    (None, _) => {
+                        self.note(key, ChangeStep::Applied { change: change.clone() })?;
+                        return match unreachable(&spec.reach) {
+                            None => Ok(applied()),
+                            Some(why) => self.take_back(task, &change, why),
+                        };
+                    }
+                    (Some(problem), Some(left)) => {
+                        self.note(key, ChangeStep::Applied { change })?;
+                        return said(Phase::Applied, stuck(&problem.what, &left));
+                    }
+                    (Some(problem), None) => problem,
                 }
-                Some(problem) => problem,
-            },
+            }
             Err(problem) => problem,
         };
         self.note(key, ChangeStep::Over { why: failed.what.clone() })?;
@@ -170,17 +189,26 @@ impl HostChanges {
     fn take_back(&self, task: &RolloutTask, change: &str, why: String) -> Result<PhaseReport, Problem> {
         if let Err(problem) = host()?.undo(Some(change)) {
             // Its guard goes on trying; until then it may be in force.
-            return said(Phase::Applied, format!("{why}; and it can't be taken back: {}", problem.what));
+            return said(Phase::Applied, stuck(&why, &problem.what));
         }
         self.note(self.key(task.number), ChangeStep::Over { why: why.clone() })?;
         said(Phase::Failed, why)
     }
 
-    /// What is to be said where a change that was applied isn't in force any more, or not as it should be.
+    /// What is to be said where a change that was applied doesn't wait any more: it isn't in force, not as it should be, or for good.
     fn gone(&self, task: &RolloutTask, change: &str) -> Result<PhaseReport, Problem> {
         let report = report_of(&phase_of(&mut host()?, change)?);
-        if let Some((Phase::Reverted, why)) = &report {
-            self.note(self.key(task.number), ChangeStep::Over { why: why.clone() })?;
+        match &report {
+            Some((Phase::Reverted, why)) => {
+                self.note(self.key(task.number), ChangeStep::Over { why: why.clone() })?;
+            }
+            Some((Phase::Confirmed, _)) => {
+                self.note(self.key(task.number), ChangeStep::Confirmed { change: Some(change.to_owned()) })?;
+                if (task.ordered, task.phase) == (Order::Apply, Phase::Applied) {
+                    return Ok(None);
+                }
+            }
+            _ => {}
         }
         Ok(report)
     }
@@ -189,15 +217,15 @@ impl HostChanges {
         let key = self.key(task.number);
         let change = match self.done(task.number)? {
             Some(ChangeStep::Applied { change } | ChangeStep::Confirmed { change: Some(change) }) => change,
-            // Its guard is at it; whose change it is that waits isn't known.
-            Some(ChangeStep::Began) if host()?.pending().pending.is_some() => return Ok(None),
+            // Its guard is at it; whose change it is that stands isn't known.
+            Some(ChangeStep::Began { after }) => match begun_since(&mut host()?, after)? {
+                BegunSince::Waits => return Ok(None),
+                BegunSince::Stands => return said(task.phase, UNKNOWN),
+                BegunSince::Nothing => return self.called_off(key),
+            },
             // It is in force somewhere here: this agent was given another journal, or another address of its server.
             None if matches!(task.phase, Phase::Applied | Phase::Confirmed) => return said(task.phase, UNKNOWN),
-            // So that an order to apply it that comes late finds that it is over.
-            _ => {
-                self.note(key, ChangeStep::Over { why: "it was called off".to_owned() })?;
-                return said(Phase::Undone, "");
-            }
+            _ => return self.called_off(key),
         };
         let mut host = host()?;
         let phase = phase_of(&mut host, &change)?;
@@ -207,6 +235,12 @@ impl HostChanges {
             return said(task.phase, format!("it can't be taken back: {}", problem.what));
         }
         self.note(key, ChangeStep::Over { why: "it was taken back".to_owned() })?;
+        said(Phase::Undone, "")
+    }
+
+    /// Sees to it that an order to apply it that comes late finds that it is over.
+    fn called_off(&self, key: String) -> Result<PhaseReport, Problem> {
+        self.note(key, ChangeStep::Over { why: "it was called off".to_owned() })?;
         said(Phase::Undone, "")
     }
 
@@ -252,26 +286,69 @@ fn applied() -> PhaseReport {
     Some((Phase::Applied, String::new()))
 }
 
+/// Why a change isn't well here, and why it is in force all the same.
+fn stuck(why: &str, left: &str) -> String {
+    format!("{why}; and it can't be taken back: {left}")
+}
+
 fn host() -> Result<HostAccess, Problem> {
     HostAccess::open(None, None)
 }
 
 /// How far a change of this host is; `gone` where it isn't known any more.
 fn phase_of(host: &mut HostAccess, change: &str) -> Result<String, Problem> {
-    let rows = host.history()?.changes;
-    let row = rows.iter().find(|row| row.id.to_string() == change);
-    Ok(row.and_then(|row| row.phase).unwrap_or("gone").to_owned())
+    let all = numbers(host)?;
+    let found = all.into_iter().find(|(number, _)| number.to_string() == change);
+    Ok(found.map_or_else(|| "gone".to_owned(), |(_, phase)| phase))
+}
+
+/// The changes of this host, the latest first, and how far each is; one whose files are damaged may be in force.
+fn numbers(host: &mut HostAccess) -> Result<Vec<(u32, String)>, Problem> {
+    let phase = |phase: Option<&str>| phase.unwrap_or("unreadable").to_owned();
+    let rows = host.history()?.changes.into_iter();
+    Ok(rows.filter_map(|row| Some((row.id.to_string().parse().ok()?, phase(row.phase)))).collect())
+}
+
+/// What stands here of the changes that were begun after one.
+enum BegunSince {
+    /// One waits to be confirmed.
+    Waits,
+    /// One is in force for good, or can't be taken back.
+    Stands,
+    /// Nothing is in force.
+    Nothing,
+}
+
+fn begun_since(host: &mut HostAccess, after: Option<u32>) -> Result<BegunSince, Problem> {
+    if host.pending().pending.is_some() {
+        return Ok(BegunSince::Waits);
+    }
+    let stands = |(number, phase): &(u32, String)| after.is_some_and(|after| *number > after) && !is_over(phase);
+    Ok(if numbers(host)?.iter().any(stands) { BegunSince::Stands } else { BegunSince::Nothing })
+}
+
+/// What is noted of a change that was applied, where the agent leaves it in this phase of the host's; nothing where the next one has to look
+/// after it.
+fn left_in(phase: &str, change: String) -> Option<ChangeStep> {
+    match phase {
+        "confirmed" => Some(ChangeStep::Confirmed { change: Some(change) }),
+        over if is_over(over) => {
+            Some(ChangeStep::Over { why: "the agent was stopped before it was confirmed".to_owned() })
+        }
+        _ => None,
+    }
 }
 
 /// Whether nothing of a change in this phase of the host's is in force.
 fn is_over(phase: &str) -> bool {
-    ["reverted", "undone", "lapsed", "gone"].contains(&phase)
+    ["reverted", "undone", "lapsed", "gone", "never-begun"].contains(&phase)
 }
 
 /// What is to be said of a change that was applied and is in this phase of the host's; nothing while it waits to be confirmed.
 fn report_of(phase: &str) -> PhaseReport {
     match phase {
-        "applied" | "confirming" | "confirmed" => None,
+        "applied" | "confirming" => None,
+        "confirmed" => Some((Phase::Confirmed, String::new())),
         over if is_over(over) => Some((Phase::Reverted, format!("the change is {over} here"))),
         // Its guard is at it, or couldn't.
         other => Some((Phase::Applied, format!("the change is {other} here, so it may still be in force"))),
@@ -330,8 +407,9 @@ mod tests {
         // One that got an id afterwards still has them; what it does from then on is its own, whatever the address is.
         let now = of("postgresql://s/d", Some(("f", 7)));
         assert!(matches!(now.done(7).unwrap(), Some(ChangeStep::Over { .. })));
-        now.note(now.key(8), ChangeStep::Began).unwrap();
-        assert_eq!(of("postgresql://s/d?port=1", Some(("f", 7))).done(8).unwrap(), Some(ChangeStep::Began));
+        let began = ChangeStep::Began { after: Some(4) };
+        now.note(now.key(8), began.clone()).unwrap();
+        assert_eq!(of("postgresql://s/d?port=1", Some(("f", 7))).done(8).unwrap(), Some(began));
         assert_eq!(of("postgresql://s/d", Some(("g", 9))).done(8).unwrap(), None);
         // Nobody says that it is taken back who doesn't know what it is.
         for phase in [Phase::Applied, Phase::Confirmed] {
@@ -344,6 +422,13 @@ mod tests {
         changes().note(changes().key(7), ChangeStep::Confirmed { change: None }).unwrap();
         let again = changes().carry_out(&task(Order::Confirm, Phase::Applied), &policy).unwrap();
         assert_eq!(again, Some((Phase::Confirmed, String::new())));
+        let watched = changes().carry_out(&task(Order::Apply, Phase::Applied), &policy).unwrap();
+        assert_eq!(watched, None, "the server believes it only once it has ordered it");
+        // As an older program noted it.
+        assert_eq!(
+            serde_json::from_str::<ChangeStep>(r#"{"did":"began"}"#).unwrap(),
+            ChangeStep::Began { after: None }
+        );
         std::fs::write(folder.path().join("j.changes"), "{").unwrap();
         assert!(
             changes().carry_out(&task(Order::Apply, Phase::Applying), &policy).is_err(),
@@ -353,16 +438,22 @@ mod tests {
 
     #[test]
     fn only_what_isnt_in_force_any_more_counts_as_taken_back_by_its_guard() {
-        for waits in ["applied", "confirming", "confirmed"] {
-            assert_eq!(report_of(waits), None);
+        let left = |phase: &str| left_in(phase, "3".to_owned());
+        for waits in ["applied", "confirming"] {
+            assert_eq!((report_of(waits), left(waits)), (None, None));
         }
-        for over in ["reverted", "undone", "lapsed", "gone"] {
+        for over in ["reverted", "undone", "lapsed", "gone", "never-begun"] {
             assert_eq!(report_of(over).unwrap().0, Phase::Reverted, "{over}");
+            assert!(matches!(left(over), Some(ChangeStep::Over { .. })), "{over}");
         }
-        for open in ["revert-failed", "reverting", "undoing", "forgotten"] {
+        for open in ["revert-failed", "reverting", "undoing", "forgotten", "unreadable"] {
             let (phase, why) = report_of(open).unwrap();
             assert!(phase == Phase::Applied && why.contains(open) && why.contains("in force"), "{open}: {why}");
+            assert_eq!(left(open), None, "{open}: the next agent looks after it");
         }
+        // Whoever confirmed it: it stays.
+        assert_eq!(report_of("confirmed"), Some((Phase::Confirmed, String::new())));
+        assert_eq!(left("confirmed"), Some(ChangeStep::Confirmed { change: Some("3".to_owned()) }));
     }
 
     #[test]
