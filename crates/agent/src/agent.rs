@@ -18,7 +18,7 @@ use wt_fleet::{
 };
 use wt_journal::{ExperimentSummary, Filter, Journal as _, JournalError, SqliteJournal, State};
 use wt_problem::Problem;
-use wt_setup::Budget;
+use wt_setup::{Budget, HostAccess};
 use wt_sys::clock::{monotonic_ns, unix_us};
 use wt_trial::Cancel;
 use wt_tune::{TuneRequest, TurnsRequest};
@@ -64,6 +64,9 @@ pub(crate) type Sink<'a> = &'a mut dyn FnMut(AgentEvent);
 /// # Errors
 /// A [`Problem`] where the policy or the journal can't be read; a server that isn't there is asked again.
 pub fn agent(request: &AgentRequest, events: Sink<'_>, cancel: &Cancel) -> Result<AgentAnswer, Problem> {
+    // Before all that can fail: whoever starts this again and again takes back what the one before left behind.
+    let mut told = HashSet::new();
+    put_back(&mut told, events);
     let file = request.policy.display();
     let text = std::fs::read_to_string(&request.policy).map_err(|error| {
         Problem::usage(format!("{file}: {error}")).hint("windtunnel fleet add HOST URL prints one to begin with")
@@ -93,37 +96,24 @@ pub fn agent(request: &AgentRequest, events: Sink<'_>, cancel: &Cancel) -> Resul
         there: HashSet::new(),
         answer: AgentAnswer { schema_version: 1, ..AgentAnswer::default() },
         figures,
+        told,
         events,
         cancel,
     };
-    let mut is_away = false;
-    while !cancel.is_cancelled() {
-        match agent.turn() {
-            Ok(AgentTurn::Worked) => {
-                is_away = false;
-                continue;
-            }
-            Ok(AgentTurn::Nothing) if request.once => break,
-            Ok(AgentTurn::Nothing | AgentTurn::Watched) => is_away = false,
-            Err(Trouble::Away(why)) if request.once => {
-                return Err(Problem::environment(why)
-                    .hint("what was measured is in this host's journal, and is pushed next time"));
-            }
-            Err(Trouble::Away(why)) => {
-                // Said once, not every twenty seconds for days.
-                if !is_away {
-                    agent.say(format!("the fleet's server isn't there, it is asked again: {why}"));
-                }
-                (is_away, agent.store) = (true, None);
-                agent.figures.write().is_reached = false;
-            }
-            Err(Trouble::Ours(problem)) => return Err(problem),
+    let ended = agent.work(request.once, poll);
+    // However it ends: nobody confirms what waits here.
+    let left = agent.changes.leave();
+    ended.and(left).map(|()| agent.answer)
+}
+
+/// Puts back what nobody watches any more of this host's changes, and says what is new of them.
+fn put_back(told: &mut HashSet<String>, events: Sink<'_>) {
+    let Ok(mut host) = HostAccess::open(None, None) else { return };
+    for finding in host.recover() {
+        if told.insert(finding.text.clone()) {
+            events(AgentEvent::Agent { text: finding.text });
         }
-        let pause = if agent.is_watched { poll.min(WATCH) } else { poll };
-        idle(pause.mul_f64(0.5 + chance()), cancel);
     }
-    agent.changes.leave()?;
-    Ok(agent.answer)
 }
 
 /// Sees to it that one agent at a time works with a journal, for as long as the file is open.
@@ -181,11 +171,54 @@ struct Agent<'a> {
     there: HashSet<String>,
     answer: AgentAnswer,
     figures: SharedFigures,
+    /// What was said of changes that nobody watched.
+    told: HashSet<String>,
     events: Sink<'a>,
     cancel: &'a Cancel,
 }
 
 impl Agent<'_> {
+    /// Does one turn after the other until somebody cancels, or with `once` until nothing is due.
+    fn work(&mut self, once: bool, poll: Duration) -> Result<(), Problem> {
+        let mut is_away = false;
+        while !self.cancel.is_cancelled() {
+            match self.turn() {
+                Ok(AgentTurn::Worked) => {
+                    is_away = false;
+                    continue;
+                }
+                Ok(AgentTurn::Nothing) if once => break,
+                Ok(AgentTurn::Nothing | AgentTurn::Watched) => is_away = false,
+                Err(Trouble::Away(why)) if once => {
+                    return Err(Problem::environment(why)
+                        .hint("what was measured is in this host's journal, and is pushed next time"));
+                }
+                Err(Trouble::Away(why)) => {
+                    // Said once, not every twenty seconds for days.
+                    if !is_away {
+                        self.say(format!("the fleet's server isn't there, it is asked again: {why}"));
+                    }
+                    (is_away, self.store) = (true, None);
+                    self.figures.write().is_reached = false;
+                }
+                Err(Trouble::Ours(problem)) => return Err(problem),
+            }
+            let pause = if self.is_watched { poll.min(WATCH) } else { poll };
+            self.rest(pause.mul_f64(0.5 + chance()));
+        }
+        Ok(())
+    }
+
+    /// Waits, and sees to it meanwhile, with the server or without, that no change outlasts its time here.
+    fn rest(&mut self, mut time: Duration) {
+        while !time.is_zero() && !self.cancel.is_cancelled() {
+            put_back(&mut self.told, self.events);
+            let part = time.min(WATCH);
+            idle(part, self.cancel);
+            time -= part;
+        }
+    }
+
     /// Pushes what isn't there, says hello, and does a job if one is due; whether one was.
     fn turn(&mut self) -> Result<AgentTurn, Trouble> {
         if self.is_watched {
@@ -372,6 +405,7 @@ impl Agent<'_> {
             }
             if since(kept) > LEASE / 3 {
                 kept = monotonic_ns();
+                put_back(&mut self.told, self.events);
                 // Where the server isn't there, rounds end by themselves, for want of a turn.
                 match self.store.as_mut().map(|store| store.keep(job, LEASE)) {
                     Some(Ok(is_ours)) => {

@@ -123,8 +123,8 @@ impl HostAccess {
         Survey::take(&mut self.system).map_err(|error| problem::system(&error))
     }
 
-    /// Ends changes that nobody watches any more.
-    fn recover(&mut self) -> Vec<Finding> {
+    /// Ends changes that nobody watches any more; what became of each, and which can't be read.
+    pub fn recover(&mut self) -> Vec<Finding> {
         // Where somebody is at it, there is nothing to recover.
         let recovered = wt_host::recover(&mut self.system, &self.store).unwrap_or_default();
         let damaged = wt_host::damaged(&mut self.system, &self.store).unwrap_or_default();

@@ -76,12 +76,33 @@ impl Host {
         agent.wait().unwrap();
     }
 
+    /// As `systemctl restart` does.
+    fn restart_agent(&mut self) {
+        let mut agent = self.agent.take().unwrap();
+        assert!(self.shell(&format!("kill {}", agent.id())).code == 0);
+        agent.wait().unwrap();
+        self.start_agent();
+    }
+
+    fn shell(&self, script: &str) -> RunOutput {
+        let script = format!("PATH=$PATH:/sbin:/usr/sbin; {script}");
+        ran(self.command(Path::new("/bin/sh")).args(["-c", &script]).env("WT", binary()).output().unwrap())
+    }
+
+    /// As the end of its unit's control group does.
+    fn kill_guards(&self) {
+        let of_it = self.folder.join("state").display().to_string();
+        for process in std::fs::read_dir("/proc").unwrap().flatten() {
+            let said = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
+            let said = String::from_utf8_lossy(&said).replace('\0', " ");
+            if said.contains("settings guard") && said.contains(&of_it) {
+                self.shell(&format!("kill -9 {}", process.file_name().display()));
+            }
+        }
+    }
+
     fn has_change(&self) -> bool {
-        let routes = ran(self
-            .command(Path::new("/bin/sh"))
-            .args(["-c", "PATH=$PATH:/sbin:/usr/sbin ip route"])
-            .output()
-            .unwrap());
+        let routes = self.shell("ip route");
         assert!(routes.out.contains("default via"), "{}{}", routes.out, routes.err);
         routes.out.lines().any(|line| line.contains("10.0.0.9") && line.contains("initcwnd 20"))
     }
@@ -135,6 +156,21 @@ impl Fleet {
     fn json(&self, args: &[&str]) -> (i32, Value) {
         let ran = self.run(&[args, &["--json"]].concat());
         (ran.code, serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {}{}", ran.out, ran.err)))
+    }
+
+    /// How far a host is with a change, as the server knows, and why.
+    fn phase(&self, change: &str, host: &str) -> String {
+        let sql = format!(
+            "SELECT h.phase || ': ' || h.reason FROM fleet_rollout_hosts h JOIN fleet_rollouts USING (rollout) \
+             WHERE name = '{change}' AND agent = '{host}'"
+        );
+        self.postgres.sql("fleet", &sql).unwrap()
+    }
+
+    /// Whoever drives a change, while it runs.
+    fn drive(&self, name: &str, more: &[&str]) -> Child {
+        let mut driver = self.command(&[&["fleet", "apply", name][..], more, &["--json"]].concat());
+        driver.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
     }
 
     fn of_hosts<T>(&self, of: impl Fn(&Host) -> T) -> Vec<T> {
@@ -216,4 +252,100 @@ fn a_change_goes_through_in_waves_and_one_whose_canary_cant_confirm_it_never_tou
     let status = fleet.run(&["fleet", "status"]).out;
     assert!(status.contains("change three: undone: a: it didn't ask in time to confirm"), "{status}");
     assert!(fleet.hosts.iter().all(|host| host.agent.is_some() && !host.name.is_empty()));
+}
+
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let begun = std::time::Instant::now();
+    while !is_so() {
+        assert!(begun.elapsed() < Duration::from_secs(300), "never: {what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+fn end_of(driver: Child) -> (i32, Value) {
+    let ran = ran(driver.wait_with_output().unwrap());
+    (ran.code, serde_json::from_str(&ran.out).unwrap())
+}
+
+#[test]
+fn whatever_ends_an_agent_its_host_comes_back_and_the_owner_hears_what_is_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let may = "changes = [\"initcwnd\", \"ttl\"]\nhost_wide = true";
+    let mut fleet = require!("postgres", Fleet::start(folder.path(), &[("a", may), ("b", may)]));
+    let is_applied = |fleet: &Fleet, change: &str, host: &str| {
+        until("applied", || fleet.phase(change, host) == "applied:");
+    };
+
+    // Somebody confirms it on the host, and the agent ends before it says so: it stays, and nothing is taken back.
+    let driver = fleet.drive("kept", &[&CHANGE[..], &["--watch", "3s", "--confirm-within", "120s"]].concat());
+    is_applied(&fleet, "kept", "a");
+    assert_eq!(fleet.hosts[0].shell("\"$WT\" settings confirm").code, 0);
+    fleet.hosts[0].restart_agent();
+    is_applied(&fleet, "kept", "b");
+    assert_eq!(fleet.hosts[1].shell("\"$WT\" settings confirm").code, 0);
+    fleet.hosts[1].kill_agent();
+    fleet.hosts[1].start_agent();
+    let (code, kept) = end_of(driver);
+    assert_eq!((code, phases(&kept)), (0, vec!["confirmed", "confirmed"]), "{kept}");
+    assert_eq!(fleet.of_hosts(Host::has_change), [true, true]);
+    let (code, undone) = fleet.json(&["fleet", "undo", "kept"]);
+    assert_eq!((code, phases(&undone)), (0, vec!["undone", "undone"]), "{undone}");
+    assert_eq!(fleet.of_hosts(Host::has_change), [false, false]);
+
+    // The agent and both guards are killed, and the next agent reaches no server: it takes the change back when its time is over.
+    let only_a = ["--on", "a", "--watch", "4s", "--confirm-within", "5s", "--patience", "100s"];
+    let driver = fleet.drive("cut", &[&CHANGE[..], &only_a].concat());
+    is_applied(&fleet, "cut", "a");
+    fleet.hosts[0].kill_agent();
+    fleet.hosts[0].kill_guards();
+    assert!(fleet.hosts[0].has_change());
+    let policy = fleet.hosts[0].folder.join("agent.toml");
+    let there = std::fs::read_to_string(&policy).unwrap();
+    std::fs::write(&policy, there.replace("%2F", "%2Fnowhere%2F")).unwrap();
+    fleet.hosts[0].start_agent();
+    until("put back without a server", || !fleet.hosts[0].has_change());
+    std::fs::write(&policy, &there).unwrap();
+    fleet.hosts[0].restart_agent();
+    let (code, cut) = end_of(driver);
+    assert_eq!((code, phases(&cut)), (1, vec!["undone"]), "{cut}");
+
+    // As long as nobody kills them, guards outlive their agent: systemd ends nothing else of its unit.
+    let unit = include_str!("../../../../packaging/windtunnel-agent.service");
+    assert!(unit.contains("\nKillMode=process\n"));
+
+    // It ends by itself, since its journal is damaged: at once, and not only when its guard's time is over.
+    let driver = fleet.drive("own", &[&CHANGE[..], &["--on", "a", "--watch", "100s", "--patience", "100s"]].concat());
+    is_applied(&fleet, "own", "a");
+    let damage = "cd \"$HOME\" && rm -f journal.sqlite3-wal && head -c 40000 /dev/urandom > journal.sqlite3";
+    assert_eq!(fleet.hosts[0].shell(damage).code, 0);
+    assert!(!fleet.hosts[0].agent.as_mut().unwrap().wait().unwrap().success());
+    assert!(!fleet.hosts[0].has_change());
+    fleet.hosts[0].shell("cd \"$HOME\" && rm -f journal.sqlite3 journal.sqlite3-*");
+    fleet.hosts[0].start_agent();
+    let (code, own) = end_of(driver);
+    assert_eq!((code, phases(&own)), (1, vec!["undone"]), "{own}");
+
+    // What can't be put back is never called taken back, whoever is started anew meanwhile.
+    let ttl = ["--set", "ttl=77", "--to", "host", "--on", "a"];
+    let mut driver = fleet.drive("stuck", &[&ttl[..], &["--watch", "9s", "--confirm-within", "10s"]].concat());
+    is_applied(&fleet, "stuck", "a");
+    let sealed = "mount --bind /proc/sys /proc/sys && mount -o remount,bind,ro /proc/sys";
+    assert_eq!(fleet.hosts[0].shell(sealed).code, 0);
+    driver.kill().unwrap();
+    driver.wait().unwrap();
+    let mut undo = fleet.command(&["fleet", "undo", "stuck", "--json"]);
+    let driver = undo.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let failed = |fleet: &Fleet| fleet.phase("stuck", "a").contains("can't be taken back");
+    until("it is told to take it back", || failed(&fleet));
+    let stuck =
+        "grep -q '\"phase\":\"revert-failed\".*\"by_guard\":true' \"$WINDTUNNEL_STATE_DIR\"/checkpoints/*/state.json";
+    until("its guard can't", || fleet.hosts[0].shell(stuck).code == 0);
+    fleet.hosts[0].restart_agent();
+    fleet.postgres.sql("fleet", "UPDATE fleet_rollout_hosts SET reason = ''").unwrap();
+    until("it is asked again", || failed(&fleet) || fleet.phase("stuck", "a").starts_with("undone"));
+    assert!(fleet.phase("stuck", "a").starts_with("applied"), "{}", fleet.phase("stuck", "a"));
+    assert_eq!(fleet.hosts[0].shell("umount /proc/sys").code, 0);
+    let (code, back) = end_of(driver);
+    assert_eq!((code, phases(&back)), (0, vec!["undone"]), "{back}");
+    assert_eq!(fleet.hosts[0].shell("cat /proc/sys/net/ipv4/ip_default_ttl").out.trim(), "64");
 }
