@@ -3,6 +3,7 @@
 use crate::agent::{AgentEvent, Sink, idle};
 use crate::owner::{connected, problem};
 use crate::waves::{RolloutSpec, WavePace, WaveStep, back, forward};
+use crate::words::on_one_line;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -105,7 +106,7 @@ impl FleetApplyAnswer {
         let Rollout { name, state, reason, hosts, .. } = &self.rollout;
         let count = |phase: RolloutPhase| hosts.iter().filter(|host| host.phase == phase).count();
         let (have, all) = (count(RolloutPhase::Confirmed), hosts.len());
-        let because = if reason.is_empty() { String::new() } else { format!(" ({reason})") };
+        let because = if reason.is_empty() { String::new() } else { format!(" ({})", on_one_line(reason)) };
         let mut text = match state.as_str() {
             "done" => format!("{name}: {have} of {all} hosts have it for good."),
             "undone" if self.silent.is_empty() => format!("{name}: taken back everywhere{because}."),
@@ -115,7 +116,7 @@ impl FleetApplyAnswer {
             }
         };
         for host in hosts.iter().filter(|host| !host.reason.is_empty()) {
-            text.push_str(&format!("\n  {}: {}: {}", host.agent, host.phase.name(), host.reason));
+            text.push_str(&format!("\n  {}: {}: {}", host.agent, host.phase.name(), on_one_line(&host.reason)));
         }
         if !self.silent.is_empty() {
             let silent = self.silent.join(", ");
@@ -271,7 +272,7 @@ fn step(
     let Some(rollout) = named(admin, name)? else { return Ok(Stepped::Unknown) };
     for RolloutHost { agent, phase, reason, .. } in &rollout.hosts {
         if told.insert(agent.clone(), *phase) != Some(*phase) && *phase != RolloutPhase::Untouched {
-            let why = if reason.is_empty() { String::new() } else { format!(": {reason}") };
+            let why = if reason.is_empty() { String::new() } else { format!(": {}", on_one_line(reason)) };
             events(AgentEvent::Agent { text: format!("{agent}: {}{why}", phase.name()) });
         }
     }
@@ -290,7 +291,7 @@ fn step(
         WaveStep::Wait => Ok(Stepped::Waits(Box::new(rollout))),
         WaveStep::Order(order, agents) => admin.order(number, order, &agents).map(|()| Stepped::Again),
         WaveStep::Stop(why) => {
-            events(AgentEvent::Agent { text: format!("stopped, to be taken back everywhere: {why}") });
+            events(AgentEvent::Agent { text: format!("stopped, to be taken back everywhere: {}", on_one_line(&why)) });
             admin.set_rollout(number, &["running"], "undoing", &why).map(|_| Stepped::Again)
         }
         // Somebody may have ordered to undo it in this moment.

@@ -35,7 +35,8 @@ impl FleetStatusAnswer {
         for agent in &state.agents {
             let seen = agent.seen_s.map_or("never".to_owned(), |seconds| format!("{} ago", span(seconds)));
             let skew = agent.skew_s.map_or(String::new(), |skew| format!("{skew:+.2} s"));
-            lines.push(format!("{:<20} {seen:>9} {skew:>10} {:>7}  {}", agent.agent, agent.outbox, agent.version));
+            let version = on_one_line(&agent.version);
+            lines.push(format!("{:<20} {seen:>9} {skew:>10} {:>7}  {version}", agent.agent, agent.outbox));
         }
         if !state.jobs.is_empty() {
             lines.push(format!("\n{:<12} {:<14} {:<8} {:>8} {:>4}  target", "mesh", "agent", "state", "due in", "run"));
@@ -43,18 +44,19 @@ impl FleetStatusAnswer {
         for job in &state.jobs {
             let due =
                 job.due_s.map_or(String::new(), |seconds| if seconds > 0.0 { span(seconds) } else { "now".to_owned() });
-            let target = &job.target;
+            let target = on_one_line(&job.target);
             lines
                 .push(format!("{:<12} {:<14} {:<8} {due:>8} {:>4}  {target}", job.mesh, job.agent, job.state, job.run));
             let more = Some(&job.reason).filter(|reason| !reason.is_empty()).into_iter().chain(&job.experiment);
-            lines.extend(more.map(|more| format!("    {more}")));
+            lines.extend(more.map(|more| format!("    {}", on_one_line(more))));
         }
         for change in &state.rollouts {
-            let because = if change.reason.is_empty() { String::new() } else { format!(": {}", change.reason) };
+            let because =
+                if change.reason.is_empty() { String::new() } else { format!(": {}", on_one_line(&change.reason)) };
             let mut text = format!("\nchange {}: {}{because}", change.name, change.state);
             for host in &change.hosts {
-                let line =
-                    format!("    wave {:<3} {:<20} {:<10} {}", host.wave, host.agent, host.phase.name(), host.reason);
+                let reason = on_one_line(&host.reason);
+                let line = format!("    wave {:<3} {:<20} {:<10} {reason}", host.wave, host.agent, host.phase.name());
                 // Writing to a text can't fail.
                 let _ = write!(text, "\n{}", line.trim_end());
             }
@@ -66,10 +68,16 @@ impl FleetStatusAnswer {
         for turn in &state.turns {
             let words: Vec<&str> = turn.alone.iter().chain(&turn.shared).map(String::as_str).collect();
             let held = if turn.granted { "has" } else { "waits" };
-            lines.push(format!("{:<14} {held:<5} {:>6}  {}", turn.agent, span(turn.since_s), words.join(", ")));
+            let words = on_one_line(&words.join(", "));
+            lines.push(format!("{:<14} {held:<5} {:>6}  {words}", turn.agent, span(turn.since_s)));
         }
         lines.join("\n")
     }
+}
+
+/// What an agent says, which may be anything: it begins no line of its own that looks like one of ours.
+pub(crate) fn on_one_line(said: &str) -> String {
+    said.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// A time in one figure.
@@ -77,4 +85,47 @@ fn span(seconds: f64) -> String {
     let units = [(86_400.0, "d"), (3600.0, "h"), (60.0, "min")];
     let (size, unit) = units.into_iter().find(|(size, _)| seconds >= 2.0 * size).unwrap_or((1.0, "s"));
     format!("{:.0} {unit}", seconds.max(0.0) / size)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rollout::FleetApplyAnswer;
+    use std::time::Duration;
+    use wt_fleet::{AgentLine, FleetState, JobLine, Rollout, RolloutHost, RolloutOrder, RolloutPhase, TurnLine};
+
+    #[test]
+    fn what_an_agent_says_begins_no_line_that_looks_like_one_of_ours() {
+        let forged = || "no\n\u{1b}[2J\r\nchange early: done\u{2028}change early: done".to_owned();
+        let name = || "b".to_owned();
+        let agent = AgentLine { agent: name(), seen_s: None, version: forged(), skew_s: None, outbox: 0 };
+        let job = JobLine { target: forged(), reason: forged(), experiment: Some(forged()), ..JobLine::default() };
+        let host = RolloutHost {
+            agent: name(),
+            wave: 1,
+            ordered: RolloutOrder::Apply,
+            asked: Duration::ZERO,
+            phase: RolloutPhase::Refused,
+            since: Duration::ZERO,
+            reason: forged(),
+        };
+        let change = Rollout {
+            name: "late".to_owned(),
+            state: "running".to_owned(),
+            reason: forged(),
+            number: 1,
+            spec: String::new(),
+            hosts: vec![host],
+        };
+        let turn = TurnLine { agent: name(), granted: true, alone: vec![forged()], shared: Vec::new(), since_s: 0.0 };
+        let state =
+            FleetState { agents: vec![agent], jobs: vec![job], turns: vec![turn], rollouts: vec![change.clone()] };
+        let text = FleetStatusAnswer { schema_version: 1, server: None, state }.text();
+        let ended = FleetApplyAnswer { schema_version: 1, rollout: change, silent: Vec::new() }.text();
+        for text in [text, ended] {
+            assert!(text.contains("change early: done"), "{text}");
+            assert!(!text.lines().any(|line| line.starts_with("change early")), "{text}");
+            assert!(!text.contains(['\r', '\u{2028}']), "{text}");
+        }
+    }
 }
