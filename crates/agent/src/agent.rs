@@ -407,7 +407,9 @@ impl Agent<'_> {
                 kept = monotonic_ns();
                 put_back(&mut self.told, self.events);
                 // Where the server isn't there, rounds end by themselves, for want of a turn.
-                match self.store.as_mut().map(|store| store.keep(job, LEASE)) {
+                let is_kept = self.store.as_mut().map(|store| store.keep(job, LEASE));
+                self.figures.write().kept(matches!(is_kept, Some(Ok(_))), unix_us());
+                match is_kept {
                     Some(Ok(is_ours)) => {
                         // What is measured while settings change says nothing, and a change waits for nobody.
                         is_changed = self.store.as_mut().is_some_and(|store| store.is_rollout_due().unwrap_or(false));

@@ -29,6 +29,14 @@ pub(crate) struct AgentFigures {
 }
 
 impl AgentFigures {
+    /// The server still is there, or isn't, while an experiment runs.
+    pub(crate) fn kept(&mut self, is_reached: bool, here_us: i64) {
+        self.is_reached = is_reached;
+        if is_reached {
+            self.reached_unix_s = Some(here_us as f64 / 1e6);
+        }
+    }
+
     /// The server has answered: with its clock, to what this host's clock said before, after so long.
     pub(crate) fn reached(&mut self, there_us: i64, here_us: i64, rtt: Duration, outbox: u64) {
         let here_us = here_us.saturating_add(i64::try_from(rtt.as_micros() / 2).unwrap_or(i64::MAX));
@@ -83,5 +91,20 @@ impl SharedFigures {
         let jobs = jobs.map(|(result, count)| (format!("{{result=\"{result}\"}}"), count as f64));
         metric(&mut text, "agent_jobs", "Jobs that came to their end since the agent began.", jobs);
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_is_there_while_an_experiment_runs_isnt_away() {
+        let mut figures = AgentFigures::default();
+        figures.reached(1_000_000, 1_000_000, Duration::ZERO, 2);
+        figures.kept(true, 9_000_000);
+        assert_eq!((figures.is_reached, figures.reached_unix_s, figures.outbox), (true, Some(9.0), 2));
+        figures.kept(false, 10_000_000);
+        assert_eq!((figures.is_reached, figures.reached_unix_s), (false, Some(9.0)));
     }
 }

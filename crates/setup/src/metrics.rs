@@ -29,6 +29,8 @@ struct Readings {
     journal: Option<JournalReadings>,
     /// Nothing where this host's changes can't be read.
     host: Option<HostReadings>,
+    /// Whether that is so since they are root's, which isn't a fault.
+    is_hidden: bool,
 }
 
 /// What the journal tells.
@@ -62,7 +64,13 @@ struct HostReadings {
 /// `windtunnel_journal_up` and `windtunnel_settings_up`, so that an alert can tell it from silence.
 #[must_use]
 pub fn metrics(journal: Option<&Path>, host: Option<&mut HostAccess>) -> String {
-    text(&Readings { journal: journal_readings(journal), host: host.and_then(|host| host_readings(host, journal)) })
+    let mut readings = Readings { journal: journal_readings(journal), ..Readings::default() };
+    match host.map(|host| host_readings(host, journal)) {
+        Some(HostLook::Read(host)) => readings.host = Some(host),
+        Some(HostLook::Hidden) => readings.is_hidden = true,
+        Some(HostLook::Unreadable) | None => {}
+    }
+    text(&readings)
 }
 
 fn journal_readings(journal: Option<&Path>) -> Option<JournalReadings> {
@@ -98,16 +106,24 @@ fn holdback(journal: &SqliteJournal, listed: &[ExperimentSummary]) -> Option<(St
     listed.iter().filter(|one| one.kind == "traffic").take(HOLDBACKS).find_map(of)
 }
 
+/// What came of looking at this host's changes.
+enum HostLook {
+    Read(HostReadings),
+    /// They may be root's, which only root reads.
+    Hidden,
+    Unreadable,
+}
+
 /// Not by way of what commands do first: they end changes that nobody watches any more. That nothing was changed is only told by who
 /// can know it.
-fn host_readings(host: &mut HostAccess, journal: Option<&Path>) -> Option<HostReadings> {
-    let pending = wt_host::pending(&mut host.system, &host.store).ok()?;
+fn host_readings(host: &mut HostAccess, journal: Option<&Path>) -> HostLook {
+    let Ok(pending) = wt_host::pending(&mut host.system, &host.store) else { return HostLook::Unreadable };
     let request = CheckRequest { offline: true, journal: journal.map(Path::to_owned) };
-    let report = host.look(&request).ok()?;
+    let Ok(report) = host.look(&request) else { return HostLook::Unreadable };
     if pending.is_none() && report.checked.is_empty() && host.hidden().is_some() {
-        return None;
+        return HostLook::Hidden;
     }
-    Some(HostReadings {
+    HostLook::Read(HostReadings {
         pending_s: pending.map(|pending| pending.seconds_left),
         drift: report.drift.len(),
         lost_at_boot: report.at_boot.len(),
@@ -176,6 +192,7 @@ fn text(readings: &Readings) -> String {
     });
     metric(&mut text, "holdback", "Whether this is what the newest holdback shows of its gain.", holdback);
     metric(&mut text, "settings_up", "Whether this host's changes can be read.", up(readings.host.is_some()));
+    metric(&mut text, "settings_hidden", "Whether they can't since only root may.", up(readings.is_hidden));
     if let Some(host) = readings.host {
         let pending = f64::from(u8::from(host.pending_s.is_some()));
         metric(&mut text, "settings_pending", "Whether a change waits for its confirmation.", [(none(), pending)]);
@@ -243,6 +260,7 @@ mod tests {
                 holdback: Some(("port-443".to_owned(), HoldbackState::Gone)),
             }),
             host,
+            is_hidden: false,
         });
         let labels = "{target=\"a\\\"b\\\\c";
         for line in text.lines().filter(|line| line.starts_with("windtunnel_verdict")) {
@@ -270,5 +288,6 @@ mod tests {
         let text = text(&Readings::default());
         assert!(text.contains("windtunnel_journal_up 0\n") && text.contains("windtunnel_settings_up 0\n"), "{text}");
         assert!(!text.contains("drift") && !text.contains("target="), "{text}");
+        assert!(text.contains("windtunnel_settings_hidden 0\n"), "{text}");
     }
 }

@@ -529,7 +529,7 @@ fn whoever_is_not_root_hears_that_roots_changes_are_unknown_and_not_that_there_a
     );
     let unknown = "only root reads /var/lib/windtunnel: what root changed isn't known here";
     let lines: Vec<&str> = ran.out.lines().collect();
-    let [none, history, json, code, verify, same, check, up, elsewhere, rest @ ..] = lines.as_slice() else {
+    let [none, history, json, code, verify, same, check, up, hidden, elsewhere, rest @ ..] = lines.as_slice() else {
         panic!("{}{}", ran.out, ran.err)
     };
     assert_eq!(*none, "No change was made yet.");
@@ -538,7 +538,8 @@ fn whoever_is_not_root_hears_that_roots_changes_are_unknown_and_not_that_there_a
     assert_eq!((rows(&json, "changes").len(), json["hidden"].as_str()), (0, Some(unknown)), "{json}");
     assert_eq!([*code, *same], ["3", "3"]);
     assert!(verify.contains(unknown) && check.contains(unknown), "{}", ran.out);
-    assert_eq!([*up, *elsewhere], ["windtunnel_settings_up 0", "No change is in force."]);
+    assert_eq!([*up, *hidden], ["windtunnel_settings_up 0", "windtunnel_settings_hidden 1"]);
+    assert_eq!(*elsewhere, "No change is in force.");
     assert_eq!(rest, ["windtunnel_settings_up 1", "windtunnel_settings_pending 1"]);
 }
 
