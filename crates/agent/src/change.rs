@@ -16,7 +16,8 @@ use wt_setup::settings::{ApplyRequest, ChangeRequest, Confirmation, reaches_beyo
 
 /// Why nothing is taken back.
 const UNKNOWN: &str = "this agent doesn't know which change of this host that was, so it can't take it back: \
-                       windtunnel settings history there lists them, and windtunnel settings undo takes one back";
+                       windtunnel settings history there, as the agent's user and with its XDG_STATE_HOME, lists them, and \
+                       windtunnel settings undo takes one back (the guide on fleets has the commands)";
 /// How long a server that is to be reached has to answer.
 const REACH: Duration = Duration::from_secs(10);
 

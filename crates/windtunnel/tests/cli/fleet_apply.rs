@@ -349,3 +349,54 @@ fn whatever_ends_an_agent_its_host_comes_back_and_the_owner_hears_what_is_so() {
     assert_eq!((code, phases(&back)), (0, vec!["undone"]), "{back}");
     assert_eq!(fleet.hosts[0].shell("cat /proc/sys/net/ipv4/ip_default_ttl").out.trim(), "64");
 }
+
+/// A packaged agent's folder and view of the files, as systemd makes them for a dynamic user, and what the guide says for root.
+const PACKAGED: &str = r#"
+mount -t tmpfs none /var/lib && cd /var/lib && mkdir -p -m 700 private/windtunnel-agent && chmod 700 private
+# Where everybody may go, unlike a checkout of root's.
+touch wt && mount --bind "$WT" wt && WT=/var/lib/wt
+chown 1000:1000 private/windtunnel-agent && ln -s private/windtunnel-agent windtunnel-agent
+unshare -m sh -c 'mount --bind private/windtunnel-agent /mnt && mount -t tmpfs -o mode=755 none private &&
+    mkdir private/windtunnel-agent && mount --bind /mnt private/windtunnel-agent &&
+    exec setpriv --reuid=1000 --regid=1000 --clear-groups --inh-caps=-all,+net_admin --ambient-caps=+net_admin \
+        env XDG_STATE_HOME=/var/lib/windtunnel-agent sh -c "$0"' \
+    '"$WT" settings apply initcwnd=20 --to 10.0.0.9 --confirm-within 5min > windtunnel-agent/said && exec cat' <&3 &
+main=$!
+until grep -qs ' settings undo' private/windtunnel-agent/said; do kill -0 $main || exit 9; sleep 0.1; done
+sudo() { "$@"; }
+systemctl() { echo $main; }
+"#;
+
+#[test]
+fn root_sees_and_takes_back_what_a_packaged_agent_changed_as_the_guide_says() {
+    let is_root = wt_sys::process::effective_uid() == 0;
+    require!("root", is_root.then_some(()).ok_or("only root gives a namespace many users"));
+    let guide = include_str!("../../../../docs/guide/fleet.md");
+    let said = guide.lines().skip_while(|line| !line.contains("agent=$(systemctl"));
+    let said: Vec<&str> = said.take_while(|line| line.starts_with("    ")).collect();
+    assert_eq!(said.len(), 5, "{said:?}");
+    let said = said.join("\n").replace("windtunnel settings", "\"$WT\" settings");
+    let folder = tempfile::tempdir().unwrap();
+    let mut holder = Command::new("unshare").args(["-Unm", "cat"]).stdin(Stdio::piped()).spawn().unwrap();
+    let of_holder = |file: &str| format!("/proc/{}/{file}", holder.id());
+    let same =
+        |file: &str| std::fs::read_link(of_holder(file)).ok() == std::fs::read_link(format!("/proc/self/{file}")).ok();
+    until("in namespaces of its own", || !same("ns/mnt"));
+    for map in ["uid_map", "gid_map"] {
+        std::fs::write(of_holder(map), "0 0 65536").unwrap();
+    }
+    // The state directory isn't to be named: it follows from whose it is.
+    let script = format!("exec 3<&0; {WORLD}{PACKAGED}{said}\nip route; kill $main");
+    let mut command = Command::new("nsenter");
+    command.args(["-U", "-n", "-m", "-S", "0", "-G", "0", "-t"]).arg(holder.id().to_string());
+    command.args(["sh", "-c", &script]).env("WT", binary()).env("HOME", folder.path()).stdin(Stdio::piped());
+    let mut run = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let stays = run.stdin.take();
+    let ran = ran(run.wait_with_output().unwrap());
+    drop(stays);
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    assert!(ran.out.contains("applied        initcwnd=20 on 10.0.0.9"), "{}{}", ran.out, ran.err);
+    assert!(ran.out.contains("Change 1 was taken back"), "{}{}", ran.out, ran.err);
+    assert!(!ran.out.lines().last().unwrap().contains("initcwnd 20"), "{}", ran.out);
+}
