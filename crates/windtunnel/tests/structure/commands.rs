@@ -44,7 +44,7 @@ fn wrong(named: &Named<'_>) -> Option<String> {
     if folder.as_ref().is_some_and(|folder| !folder.join("Cargo.toml").is_file()) {
         return Some("there is no such package".to_owned());
     }
-    let Some(folder) = folder else { return None };
+    let folder = folder?;
     let there = |path: &Path| path.exists() || path.with_extension("rs").exists();
     if let Some((kind, target)) = named.target
         && !there(&folder.join(kind).join(target))
