@@ -4,11 +4,14 @@ import json
 import os
 import signal
 import sqlite3
+import sys
+import threading
 
 import pytest
 from conftest import alive, below, program, script, until
 
 import windtunnel as wt
+from windtunnel import _program
 
 SHORT = {"lab": "lan", "knobs": "cc", "levels": {"cc": ["reno"]}, "workload": "bulk:size=64KiB", "budget": "12 trials", "no_model": True}
 LONG = {"lab": "lan", "knobs": "cc", "levels": {"cc": ["reno"]}, "budget": "10min"}
@@ -54,6 +57,51 @@ def test_leaving_early_keeps_what_was_measured_and_leaves_no_process(journal):
     assert below(os.getpid()) == []
     [experiment] = wt.journal(of="experiments", form="list")
     assert experiment["state"] == "stopped" and experiment["trials"] >= 1
+
+
+def test_closing_from_another_thread_ends_the_iteration(tmp_path, monkeypatch):
+    stub = tmp_path / "windtunnel"
+    stub.write_text(
+        f"#!{sys.executable}\nimport signal, sys, time\n"
+        "def end(*_):\n    print('{\"id\": \"one\"}', flush=True)\n    sys.exit(0)\n"
+        "signal.signal(signal.SIGINT, end)\nprint('{\"event\": \"begin\"}', flush=True)\n"
+        "while True: time.sleep(0.01)\n"
+    )
+    stub.chmod(0o755)
+    monkeypatch.setenv("WINDTUNNEL", str(stub))
+    begun, waits, closed, seen = threading.Event(), threading.Event(), threading.Event(), []
+
+    def iterate():
+        try:
+            for event in events:
+                seen.append(event["event"])
+                begun.set()
+            seen.append("end")
+        except BaseException as error:
+            seen.append(repr(error))
+
+    reader = threading.Thread(target=iterate)
+
+    # The one that reads waits for the program's end already when the one that closes it asks for it, and hears of it last.
+    def waitid(*arguments, real=os.waitid):
+        if threading.current_thread() is reader:
+            waits.set()
+            assert closed.wait(60)
+        return real(*arguments)
+
+    def stop(child, real=_program.Child.stop):
+        assert waits.wait(60)
+        return real(child)
+
+    monkeypatch.setattr(os, "waitid", waitid)
+    monkeypatch.setattr(_program.Child, "stop", stop)
+    events = wt.tune(lab="lan")
+    reader.start()
+    assert begun.wait(60)
+    events.close()
+    closed.set()
+    reader.join(60)
+    assert (seen, events.result) == (["begin", "end"], {"id": "one"})
 
 
 def test_an_iterator_that_is_dropped_ends_its_experiment(journal):

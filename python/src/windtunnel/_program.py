@@ -86,7 +86,11 @@ class Child:
         """Waits for the end; the exit code."""
         # The watcher is told before the number may be another process's.
         if self.process.returncode is None:
-            os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOWAIT)
+            try:
+                os.waitid(os.P_PID, self.process.pid, os.WEXITED | os.WNOWAIT)
+            except ChildProcessError:
+                # Another thread has waited for it, and told the watcher.
+                pass
         with self._lock:
             if self._alive >= 0:
                 try:

@@ -60,14 +60,18 @@ class Tune:
             raise StopIteration
         try:
             event = self._read()
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, ValueError) and not self._finalizer.alive:
+                raise StopIteration from None
             self.close()
             raise
         if event is not None:
             return event
         code = self._child.ended()
+        # Where another thread has closed it, that one has seen to the rest.
+        if self._finalizer.detach() is None:
+            raise StopIteration
         said = self._child.said()
-        self._finalizer.detach()
         self._child.close()
         if code not in (0, 1):
             raise from_text(code, said)
