@@ -48,6 +48,19 @@ fn nothing(report: &ConnectionReport) -> String {
     if report.bytes() == 0 {
         return "No payload was seen.".to_owned();
     }
+    // As a share of the time would be told.
+    let unsure = |end: &End| {
+        let sender = report.end(end.other());
+        sender.window_unsure_packets > 0 && sender.window_unsure_packets * 5 >= sender.sent.data_packets
+    };
+    if let Some(end) = [End::Client, End::Server].into_iter().find(unsure) {
+        return format!(
+            "Whether the {}'s receive window held the {} back can't be told: how its windows are scaled stands in the \
+             options of its SYN, which aren't in the capture. Nothing else is found but the path and the congestion control.",
+            end.name(),
+            end.other().name()
+        );
+    }
     "Neither end is to blame: what held it back is the path and the congestion control.".to_owned()
 }
 

@@ -224,7 +224,7 @@ fn warnings(analysis: &Analysis) -> Vec<String> {
     let mut warnings = Vec::new();
     if packets.cut > 0 {
         warnings.push(format!(
-            "{} TCP packets were cut too short to be read: capture at least 128 bytes of each",
+            "{} TCP packets were cut too short for all of their header to be read: capture at least 128 bytes of each",
             packets.cut
         ));
     }

@@ -114,6 +114,8 @@ pub(crate) struct Half {
     /// Its last data went as far as the other end's window allowed.
     pub(crate) limited: bool,
     pub(crate) limited_segments: u64,
+    /// Segments that may have reached the other end's window: its shift isn't known.
+    pub(crate) unsure_segments: u64,
     pub(crate) most_in_flight: u32,
     pub(crate) sizes: Sizes,
     pub(crate) largest_segment: u32,
@@ -189,6 +191,9 @@ impl Half {
             self.counts.syn_retransmissions += 1;
         }
         self.isn = Some(s.seq);
+        if !s.is_header_whole {
+            return;
+        }
         let ecn = if s.has(TcpFlags::ACK) {
             s.has(TcpFlags::ECE) && !s.has(TcpFlags::CWR)
         } else {
@@ -219,7 +224,7 @@ impl Half {
         }
         if s.len > 0 || control || s.seq != next {
             let edge = rev.ack.map(|ack| ack.plus(rev.window_bytes));
-            if s.len > 0 && !control && edge == Some(s.end()) && (rev.offer.is_some() || rev.scale().is_some()) {
+            if s.len > 0 && !control && edge == Some(s.end()) && rev.shift(self).is_some() {
                 self.counts.window_full += 1;
             }
             return was;
@@ -360,8 +365,11 @@ impl Half {
         let known_edge = rev.edge_at(now.saturating_sub(back_ns));
         let usual = rev.offer.and_then(|offer| offer.mss).map_or(1460, u32::from).max(536);
         let one_more = known_edge.is_some_and(|edge| edge.is_before(s.end().plus(self.largest_segment.min(usual))));
-        self.limited = one_more;
-        self.limited_segments += u64::from(one_more);
+        // A window whose shift isn't known may be larger by far than it says, and is no smaller.
+        let is_known = rev.shift(self).is_some();
+        self.limited = one_more && is_known;
+        self.limited_segments += u64::from(self.limited);
+        self.unsure_segments += u64::from(one_more && !is_known);
     }
 
     /// The edge of this end's window at a time.
@@ -401,7 +409,7 @@ impl Half {
 
     fn note_window(&mut self, rev: &Self, s: &Segment, now: u64, known: &KnownTimes) {
         self.window = s.window;
-        let shift = if s.has(TcpFlags::SYN) { 0 } else { self.shift(rev) };
+        let shift = if s.has(TcpFlags::SYN) { 0 } else { self.shift(rev).unwrap_or(0) };
         self.window_bytes = u32::from(s.window) << shift;
         if s.has(TcpFlags::SYN) {
             return;
@@ -453,18 +461,14 @@ impl Half {
         self.zero_since_ns = None;
     }
 
-    /// The shift of its windows: only if both offered one.
-    fn shift(&self, rev: &Self) -> u8 {
+    /// The shift of its windows, as far as the handshake was seen: windows are scaled only if both offer it.
+    pub(crate) fn shift(&self, rev: &Self) -> Option<u8> {
         match (self.offer, rev.offer) {
-            (Some(own), Some(other)) if other.window_scale.is_some() => own.window_scale.unwrap_or(0),
+            (_, Some(other)) if other.window_scale.is_none() => Some(0),
             // Of a handshake that was half seen, the half that was seen counts.
-            (Some(own), None) => own.window_scale.unwrap_or(0),
-            _ => 0,
+            (Some(own), _) => own.window_scale.or(Some(0)),
+            (None, _) => None,
         }
-    }
-
-    fn scale(&self) -> Option<u8> {
-        self.offer.and_then(|offer| offer.window_scale)
     }
 
     /// Takes from what the other end sent what this segment acknowledges.

@@ -15,6 +15,8 @@ pub(crate) struct Segment {
     pub(crate) ack: Seq,
     pub(crate) flags: TcpFlags,
     pub(crate) window: u16,
+    /// Whether all of its options were captured.
+    pub(crate) is_header_whole: bool,
     /// Payload as the IP header says, bytes; all of it need not have been captured.
     pub(crate) len: u32,
     /// The IP packet, bytes.
@@ -150,6 +152,7 @@ fn tcp(ip: &IpView<'_>, bytes: &[u8], transport_len: usize) -> Parsed {
         ack: view.ack(),
         flags: view.flags(),
         window: view.window(),
+        is_header_whole: bytes.len() >= header,
         len: u32::try_from(transport_len - header).unwrap_or(u32::MAX),
         packet_len: u32::try_from(ip.total_len()).unwrap_or(u32::MAX),
         ident: if let IpView::V4(view) = ip { view.ident() } else { 0 },

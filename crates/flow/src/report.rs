@@ -24,7 +24,7 @@ pub struct Packets {
     pub fragments: u64,
     /// Answers of routers that a packet was too large.
     pub too_big: u64,
-    /// TCP of which too little was kept.
+    /// TCP of which too little was kept: not its whole header. What of it can be read counts as a segment, too.
     pub cut: u64,
     /// Packets that contradict themselves.
     pub broken: u64,
@@ -187,6 +187,8 @@ pub struct EndReport {
     pub most_in_flight: u32,
     /// Packets with which it reached the other end's window.
     pub window_limited_packets: u64,
+    /// Packets that may have reached it: its scale isn't known, and they went as far as it would go unscaled.
+    pub window_unsure_packets: u64,
     /// Large packets of it vanish.
     pub black_hole: Option<BlackHole>,
 }
@@ -315,7 +317,6 @@ fn end_report(connection: &Connection, end: End) -> EndReport {
     let (own, other) = (connection.half(end), connection.half(end.other()));
     let seconds = connection.last_ns.saturating_sub(connection.begun_ns) as f64 / 1e9;
     let bytes = own.unique_bytes();
-    let scale_known = own.offer.is_some() && other.offer.is_some();
     EndReport {
         address: if end == End::Client { connection.client } else { connection.server },
         bytes,
@@ -324,7 +325,7 @@ fn end_report(connection: &Connection, end: End) -> EndReport {
         retransmission_rate: own.counts.retransmissions as f64 / own.counts.data_packets.max(1) as f64,
         offer: own.offer,
         window: Windows {
-            scale_known,
+            scale_known: own.shift(other).is_some(),
             min: own.window_min,
             max: own.window_max,
             last: own.window_bytes,
@@ -341,6 +342,7 @@ fn end_report(connection: &Connection, end: End) -> EndReport {
         ack_wait_us: ratio(own.waited).map(|ns| ns / 1e3),
         most_in_flight: own.most_in_flight,
         window_limited_packets: own.limited_segments,
+        window_unsure_packets: own.unsure_segments,
         black_hole: black_hole(own, connection),
     }
 }

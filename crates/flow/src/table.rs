@@ -132,6 +132,7 @@ impl Tracker {
         match parsed {
             Parsed::Tcp(segment) => {
                 self.counts.tcp += 1;
+                self.counts.cut += u64::from(!segment.is_header_whole);
                 self.segment(interface, at_ns, &segment);
             }
             Parsed::Fragment(..) => self.counts.fragments += 1,

@@ -3,6 +3,8 @@
 use crate::{Analysis, Bounds, ConnectionReport, Culprit, End, Position, Reason, State, Tracker};
 use proptest::prelude::*;
 
+mod partial;
+
 const SYN: u8 = 2;
 const RST: u8 = 4;
 const FIN: u8 = 1;
@@ -509,23 +511,6 @@ fn a_million_connections_take_bounded_memory_and_none_counts_twice() {
     assert_eq!(analysis.packets.connections, 100_000);
     assert_eq!(analysis.packets.taken_up_again, 100_000);
     assert_eq!((analysis.connections.len(), analysis.connections_left_out), (500, 199_500));
-}
-
-#[test]
-fn parts_of_packets_and_packets_cut_short_are_counted() {
-    let mut tracker = Tracker::new(Bounds::default(), None);
-    let whole = packet(0, true, ACK, 1, 1, 1000).bytes(50_000);
-    let mut fragment = whole.clone();
-    fragment[6] = 0x20;
-    let mut later = whole.clone();
-    later[6..8].copy_from_slice(&[0, 100]);
-    for (bytes, len) in
-        [(&fragment[..], 1040), (&later, 1040), (&whole[..30], 1040), (&whole[..10], 1040), (&whole, 1040)]
-    {
-        tracker.packet(0, 0, bytes, len);
-    }
-    let packets = tracker.finish(&[]).packets;
-    assert_eq!((packets.all, packets.fragments, packets.cut, packets.broken, packets.tcp), (5, 2, 1, 1, 1));
 }
 
 #[test]

@@ -115,13 +115,17 @@ fn delay(delay: &AckDelay) -> String {
 }
 
 fn window(own: &EndReport) -> String {
-    let known = if own.window.scale_known { "" } else { " (scale unknown: the handshake isn't here)" };
+    let known = if own.window.scale_known {
+        "bytes"
+    } else {
+        "unscaled (the options of its SYN, which say the scale, aren't here)"
+    };
     let closed = match own.window.closed_times {
         0 => String::new(),
         times => format!(", closed {times} times for {}", time(own.window.closed_us as f64)),
     };
     match own.window.min {
-        Some(least) => format!("window {least} to {} bytes{known}{closed}", own.window.max),
+        Some(least) => format!("window {least} to {} {known}{closed}", own.window.max),
         None => "window unknown: no packet after its handshake is here".to_owned(),
     }
 }

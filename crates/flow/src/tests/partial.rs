@@ -1,0 +1,72 @@
+//! Captures that don't tell all: nothing is made up of what is missing.
+
+use super::*;
+
+/// Ten segments in each of twenty round trips, acknowledged with a window that the header gives as 501.
+fn by_flights(rtt: u64, from: &[Packet]) -> Vec<Packet> {
+    let mut packets: Vec<Packet> = from.iter().cloned().map(|packet| packet.window(501)).collect();
+    for round in 0..20u32 {
+        for n in 0..10u32 {
+            let (at, seq) = (u64::from(2 + round) * rtt + u64::from(n) * 10_000, 5001 + (round * 10 + n) * 1400);
+            packets.push(packet(at, false, ACK, seq, 1101, 1400));
+            packets.push(packet(at + rtt - MS, true, ACK, 1101, seq + 1400, 0).window(501));
+        }
+    }
+    packets
+}
+
+#[test]
+fn a_window_whose_scale_is_unknown_is_not_blamed() {
+    let rtt = 50 * MS;
+    let [syn, syn_ack, rest @ ..] = &asked(rtt)[..] else { panic!() };
+    let unscaled = [syn.clone().options(&OPTIONS[..4]), syn_ack.clone()];
+    let whole = [syn.clone(), syn_ack.clone()];
+    // The window is 501 · 2⁷ bytes, or 501 where the client doesn't scale.
+    for (opening, known) in
+        [(&whole[..], true), (&whole[..1], true), (&whole[1..], false), (&[], false), (&unscaled, true)]
+    {
+        let report = only(&by_flights(rtt, &[opening, rest].concat()));
+        assert_eq!(report.client.window.scale_known, known);
+        let is_small = opening.len() == 2 && report.client.window.max == 501;
+        let reason = if is_small { Reason::ReceiveWindow } else { Reason::None };
+        assert_eq!(report.blame.reason, reason, "{:#?}", report.blame);
+        assert_eq!(report.blame.text.contains("can't be told"), !known, "{}", report.blame.text);
+        assert_eq!(report.time.client_window_us > 0, is_small, "{:?}", report.time);
+        assert_eq!(
+            (report.server.window_limited_packets > 0, report.server.window_unsure_packets > 0),
+            (is_small, !known)
+        );
+    }
+}
+
+#[test]
+fn a_syn_whose_options_were_cut_off_offers_nothing_known() {
+    let packets = by_flights(50 * MS, &asked(50 * MS));
+    let mut tracker = Tracker::new(Bounds::default(), None);
+    for packet in &packets {
+        let bytes = packet.bytes(50_000);
+        tracker.packet(0, packet.at_ns, &bytes[..44.min(bytes.len())], bytes.len() + usize::from(packet.len));
+    }
+    let analysis = tracker.finish(&[]);
+    let report = &analysis.connections[0];
+    assert_eq!((analysis.packets.cut, analysis.packets.tcp), (2, packets.len() as u64));
+    assert_eq!((report.client.offer, report.client.window.scale_known), (None, false));
+    assert!(report.handshake.complete && report.blame.reason == Reason::None, "{report:#?}");
+}
+
+#[test]
+fn parts_of_packets_and_packets_cut_short_are_counted() {
+    let mut tracker = Tracker::new(Bounds::default(), None);
+    let whole = packet(0, true, ACK, 1, 1, 1000).bytes(50_000);
+    let mut fragment = whole.clone();
+    fragment[6] = 0x20;
+    let mut later = whole.clone();
+    later[6..8].copy_from_slice(&[0, 100]);
+    for (bytes, len) in
+        [(&fragment[..], 1040), (&later, 1040), (&whole[..30], 1040), (&whole[..10], 1040), (&whole, 1040)]
+    {
+        tracker.packet(0, 0, bytes, len);
+    }
+    let packets = tracker.finish(&[]).packets;
+    assert_eq!((packets.all, packets.fragments, packets.cut, packets.broken, packets.tcp), (5, 2, 1, 1, 1));
+}
