@@ -72,13 +72,15 @@ pub(crate) enum Parsed {
     Broken,
 }
 
+/// No packet is longer than this: a super-packet of BIG TCP has at most 512 KiB.
+const LONGEST: usize = 1 << 20;
 /// The most bytes of headers that are looked at.
 const HEADERS: usize = 512;
 
 /// Reads an IP packet, `original_len` bytes long on the wire, of which perhaps only the beginning is there.
 pub(crate) fn parse(bytes: &[u8], original_len: usize) -> Parsed {
     let mut patched = [0; HEADERS];
-    let bytes = with_length(bytes, original_len, &mut patched);
+    let (bytes, left_out) = with_length(bytes, original_len, &mut patched);
     let Ok(ip) = IpView::quoted(bytes) else { return Parsed::Broken };
     let (src, dst) = (ip.src(), ip.dst());
     let is_fragment = match ip {
@@ -97,9 +99,9 @@ pub(crate) fn parse(bytes: &[u8], original_len: usize) -> Parsed {
         IpView::V6(view) => view.as_bytes().len(),
     };
     let header = captured - payload.len().min(captured);
-    let transport_len = ip.total_len().saturating_sub(header);
+    let packet_len = left_out.unwrap_or_else(|| ip.total_len());
     match protocol {
-        Protocol::TCP => tcp(&ip, payload, transport_len),
+        Protocol::TCP => tcp(&ip, payload, packet_len, packet_len.saturating_sub(header)),
         Protocol::UDP => {
             let ports = UdpView::quoted(payload).ok().map(|udp| (udp.src_port(), udp.dst_port()));
             Parsed::Other { src, dst, protocol, ports }
@@ -118,27 +120,28 @@ fn is_atomic(bytes: &[u8], payload: usize) -> bool {
     matches!(bytes.get(at + 2..at + 4), Some(&[high, low]) if high == 0 && low & 0xf9 == 0)
 }
 
-/// A sender that leaves segmentation to the device may leave the length zero, too: then it is what was captured.
-fn with_length<'a>(bytes: &'a [u8], original_len: usize, patched: &'a mut [u8; HEADERS]) -> &'a [u8] {
+/// A sender that leaves segmentation to the device may leave the length zero, too, and does if the field is too small for it (BIG
+/// TCP): then it is what was captured. The packet with as large a length as the field can hold, and the length that was left out.
+fn with_length<'a>(bytes: &'a [u8], original_len: usize, patched: &'a mut [u8; HEADERS]) -> (&'a [u8], Option<usize>) {
     let (at, fixed) = match bytes.first().map(|byte| byte >> 4) {
         Some(4) => (2, 0),
         Some(6) => (4, 40),
-        _ => return bytes,
+        _ => return (bytes, None),
     };
     if bytes.get(at..at + 2) != Some(&[0, 0]) || original_len <= 40 + fixed {
-        return bytes;
+        return (bytes, None);
     }
     let len = bytes.len().min(HEADERS);
-    let (Some(to), Some(from)) = (patched.get_mut(..len), bytes.get(..len)) else { return bytes };
+    let (Some(to), Some(from)) = (patched.get_mut(..len), bytes.get(..len)) else { return (bytes, None) };
     to.copy_from_slice(from);
     let value = u16::try_from(original_len - fixed).unwrap_or(u16::MAX).to_be_bytes();
     if let Some(field) = to.get_mut(at..at + 2) {
         field.copy_from_slice(&value);
     }
-    to
+    (to, Some(original_len.min(LONGEST)))
 }
 
-fn tcp(ip: &IpView<'_>, bytes: &[u8], transport_len: usize) -> Parsed {
+fn tcp(ip: &IpView<'_>, bytes: &[u8], packet_len: usize, transport_len: usize) -> Parsed {
     // Without the window nothing can be said.
     let Ok(view) = TcpView::quoted(bytes) else { return Parsed::Cut };
     let header = view.header_len();
@@ -154,7 +157,7 @@ fn tcp(ip: &IpView<'_>, bytes: &[u8], transport_len: usize) -> Parsed {
         window: view.window(),
         is_header_whole: bytes.len() >= header,
         len: u32::try_from(transport_len - header).unwrap_or(u32::MAX),
-        packet_len: u32::try_from(ip.total_len()).unwrap_or(u32::MAX),
+        packet_len: u32::try_from(packet_len).unwrap_or(u32::MAX),
         ident: if let IpView::V4(view) = ip { view.ident() } else { 0 },
         ecn: ip.ecn(),
         mss: None,

@@ -70,3 +70,24 @@ fn parts_of_packets_and_packets_cut_short_are_counted() {
     let packets = tracker.finish(&[]).packets;
     assert_eq!((packets.all, packets.fragments, packets.cut, packets.broken, packets.tcp), (5, 2, 1, 1, 1));
 }
+
+#[test]
+fn super_packets_beyond_64_kib_count_with_all_their_bytes() {
+    let tcp = |n: u32| packet(0, false, ACK, 5001 + n * 150_000, 1101, 0).bytes(50_000)[20..].to_vec();
+    let net = [0x20, 1, 0x0d, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    let six = |next: u8| [&[0x60, 0, 0, 0, 0, 0, next, 64][..], &net, &[2], &net, &[1]].concat();
+    // A hop-by-hop header with the length (RFC 2675).
+    let jumbo = [&six(0)[..], &[6, 0, 0xc2, 4], &(8 + 20 + 150_000u32).to_be_bytes()].concat();
+    let mut four = packet(0, false, ACK, 0, 0, 0).bytes(50_000)[..20].to_vec();
+    four[2..4].copy_from_slice(&[0, 0]);
+    for header in [four, six(6), jumbo] {
+        let mut tracker = Tracker::new(Bounds::default(), None);
+        for n in 0..50 {
+            let bytes = [&header[..], &tcp(n)].concat();
+            tracker.packet(0, u64::from(n) * MS, &bytes, bytes.len() + 150_000);
+        }
+        let report = &tracker.finish(&[]).connections[0];
+        let sent = report.server.sent;
+        assert_eq!((report.server.bytes, sent.gaps, sent.super_packets), (7_500_000, 0, 50), "{}", header.len());
+    }
+}
