@@ -299,11 +299,11 @@ pub struct Prune {
 /// What [`Journal::prune`] threw away.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Pruned {
-    /// Which they are, the oldest first.
+    /// Those that lost something, the oldest first.
     pub ids: Vec<String>,
     /// Those that were meant too and stay: under way, or continued by one that stays.
     pub kept: Vec<String>,
-    /// Experiments that lost something.
+    /// How many these are.
     pub experiments: u64,
     /// Their trials.
     pub trials: u64,

@@ -289,16 +289,20 @@ impl PgJournal {
         }
         self.transact(|t| {
             let (keys, kept) = choose(t, what)?;
-            let touched = if what.samples_only {
-                "SELECT count(DISTINCT t.experiment), count(DISTINCT t.id) FROM trials t \
-                 JOIN samples s ON s.trial = t.id WHERE t.experiment = ANY($1)"
+            let (touched, losers) = if what.samples_only {
+                (
+                    "SELECT count(DISTINCT t.id) FROM trials t JOIN samples s ON s.trial = t.id WHERE t.experiment = ANY($1)",
+                    "SELECT id FROM experiments e WHERE key = ANY($1) AND EXISTS (SELECT 1 FROM trials t \
+                     JOIN samples s ON s.trial = t.id WHERE t.experiment = e.key) ORDER BY started_us, key",
+                )
             } else {
-                "SELECT (SELECT count(*) FROM experiments WHERE key = ANY($1)), \
-                 (SELECT count(*) FROM trials WHERE experiment = ANY($1))"
+                (
+                    "SELECT count(*) FROM trials WHERE experiment = ANY($1)",
+                    "SELECT id FROM experiments WHERE key = ANY($1) ORDER BY started_us, key",
+                )
             };
-            let count = t.query_typed_one(touched, &[(&keys, Type::INT8_ARRAY)])?;
-            let ids = "SELECT id FROM experiments WHERE key = ANY($1) ORDER BY started_us, key";
-            let ids = t.query_typed(ids, &[(&keys, Type::INT8_ARRAY)])?;
+            let trials = t.query_typed_one(touched, &[(&keys, Type::INT8_ARRAY)])?;
+            let ids = t.query_typed(losers, &[(&keys, Type::INT8_ARRAY)])?;
             if !what.dry_run {
                 let sql = if what.samples_only {
                     "DELETE FROM samples WHERE trial IN (SELECT id FROM trials WHERE experiment = ANY($1))"
@@ -310,8 +314,8 @@ impl PgJournal {
             Ok(Pruned {
                 ids: ids.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?,
                 kept,
-                experiments: unsigned(count.try_get(0)?),
-                trials: unsigned(count.try_get(1)?),
+                experiments: ids.len() as u64,
+                trials: unsigned(trials.try_get(0)?),
             })
         })
     }

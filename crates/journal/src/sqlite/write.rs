@@ -193,15 +193,20 @@ impl SqliteJournal {
         }
         let pruned = self.transact(|t| {
             let kept = choose(t, what)?;
-            let touched = if what.samples_only {
-                "SELECT count(DISTINCT t.experiment), count(DISTINCT t.id) FROM trials t JOIN temp.pruned p \
-                 ON p.key = t.experiment JOIN samples s ON s.trial = t.id"
+            let (touched, losers) = if what.samples_only {
+                (
+                    "SELECT count(DISTINCT t.id) FROM trials t JOIN temp.pruned p ON p.key = t.experiment JOIN samples s ON s.trial = t.id",
+                    "SELECT e.id FROM experiments e JOIN temp.pruned p ON p.key = e.key WHERE EXISTS (SELECT 1 FROM trials t \
+                     JOIN samples s ON s.trial = t.id WHERE t.experiment = e.key) ORDER BY e.started_us, e.key",
+                )
             } else {
-                "SELECT (SELECT count(*) FROM temp.pruned), \
-                 (SELECT count(*) FROM trials t JOIN temp.pruned p ON p.key = t.experiment)"
+                (
+                    "SELECT count(*) FROM trials t JOIN temp.pruned p ON p.key = t.experiment",
+                    "SELECT e.id FROM experiments e JOIN temp.pruned p ON p.key = e.key ORDER BY e.started_us, e.key",
+                )
             };
-            let count: (i64, i64) = t.query_row(touched, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            let ids = names(t, "SELECT e.id FROM experiments e JOIN temp.pruned p ON p.key = e.key ORDER BY e.started_us, e.key")?;
+            let trials: i64 = t.query_row(touched, [], |row| row.get(0))?;
+            let ids = names(t, losers)?;
             if !what.dry_run {
                 t.execute_batch(if what.samples_only {
                     "DELETE FROM samples WHERE trial IN (SELECT t.id FROM trials t JOIN temp.pruned p ON p.key = t.experiment)"
@@ -209,7 +214,7 @@ impl SqliteJournal {
                     "DELETE FROM experiments WHERE key IN (SELECT key FROM temp.pruned)"
                 })?;
             }
-            Ok(Pruned { ids, kept, experiments: unsigned(count.0), trials: unsigned(count.1) })
+            Ok(Pruned { experiments: ids.len() as u64, ids, kept, trials: unsigned(trials) })
         })?;
         if !what.dry_run {
             self.give_space_back()?;

@@ -326,8 +326,10 @@ fn pruning_keeps_what_is_needed(journal: &mut dyn Journal) {
     assert_eq!((told.ids, told.kept, told.trials), (vec!["d".to_owned()], vec!["running".into(), "a".into()], 2));
     assert_eq!(journal.list(&Filter::default()).unwrap().len(), 5);
     let samples = Prune { before_unix_us: Some(15_000), samples_only: true, ..Prune::default() };
-    let told = journal.prune(samples).unwrap();
-    assert_eq!((told.experiments, told.trials), (1, 2));
+    let told = journal.prune(samples.clone()).unwrap();
+    assert_eq!((told.ids, told.experiments, told.trials), (vec!["a".to_owned()], 1, 2));
+    let again = journal.prune(samples).unwrap();
+    assert_eq!((again.ids.len(), again.experiments, again.trials), (0, 0, 0), "they are gone already");
     let thinned = journal.trials("a", WithSamples::Yes).unwrap();
     assert_eq!((thinned[0].outcome.sender.len(), thinned[0].outcome.bytes), (0, 1_000_000));
     let told = journal.prune(by_name(&["c"], false)).unwrap();
