@@ -13,6 +13,12 @@ const LEAST: f64 = 0.05;
 /// A connection with its verdict.
 pub(crate) fn judged(connection: &Connection, number: u64) -> ConnectionReport {
     let mut report = ConnectionReport::of(connection, number);
+    if report.without_time > 0 {
+        let number = wt_units::counted(report.without_time as usize, "packet");
+        let text = format!("Who is to blame can't be said: of {number} of it the capture doesn't tell the time.");
+        report.blame = Blame { text, ..Blame::default() };
+        return report;
+    }
     report.blame = blame(&report, connection.half(End::Client).rst, connection.half(End::Server).rst);
     report
 }

@@ -228,6 +228,19 @@ fn warnings(analysis: &Analysis) -> Vec<String> {
             packets.cut
         ));
     }
+    if packets.without_time > 0 {
+        warnings.push(format!(
+            "of {} the capture doesn't tell the time (simple packet blocks): of their connections only bytes and numbers \
+             of packets are told",
+            counted(packets.without_time as usize, "packet")
+        ));
+    }
+    if packets.set_back > 0 {
+        warnings.push(format!(
+            "at {} the time goes back by more than 0.1 s: the clock was set, or they aren't sorted (reordercap sorts a file)",
+            counted(packets.set_back as usize, "packet")
+        ));
+    }
     if packets.copies > 0 {
         warnings.push(format!(
             "{} TCP packets were captured twice (a mirror port, or all devices of a host that passes them on); each counts once",

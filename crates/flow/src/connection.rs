@@ -1,5 +1,6 @@
 //! One connection: its two halves, its handshake, and where its time went.
 
+use crate::clock::Clock;
 use crate::half::{Half, KnownTimes};
 use crate::packet::{Segment, TooBig};
 use serde::Serialize;
@@ -89,8 +90,12 @@ pub(crate) struct Connection {
     pub(crate) server: SocketAddr,
     /// Whether a SYN said who opened it.
     pub(crate) sure: bool,
-    pub(crate) begun_ns: u64,
+    /// Its first packet with a time, and the last.
+    pub(crate) begun_ns: Option<u64>,
     pub(crate) last_ns: u64,
+    clock: Clock,
+    /// Packets whose times aren't known; what times tell isn't either then.
+    pub(crate) without_time: u64,
     pub(crate) halves: [Half; 2],
     syn_ns: Option<u64>,
     syn_ack_ns: Option<u64>,
@@ -107,7 +112,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(interface: usize, s: &Segment, now: u64) -> Self {
+    pub(crate) fn new(interface: usize, s: &Segment) -> Self {
         let syn = s.has(TcpFlags::SYN);
         let from_client = match (syn, s.has(TcpFlags::ACK)) {
             (true, answer) => !answer,
@@ -120,8 +125,10 @@ impl Connection {
             client,
             server,
             sure: syn,
-            begun_ns: now,
-            last_ns: now,
+            begun_ns: None,
+            last_ns: 0,
+            clock: Clock::default(),
+            without_time: 0,
             halves: [Half::default(), Half::default()],
             syn_ns: None,
             syn_ack_ns: None,
@@ -169,11 +176,30 @@ impl Connection {
         [half.rtt.min_ns(), half.echo.min_ns()].into_iter().flatten().min()
     }
 
+    /// When a segment came. Without a time it counts as if none had passed.
+    fn time_of(&mut self, at_ns: Option<u64>) -> u64 {
+        let Some(at_ns) = at_ns else {
+            self.without_time += 1;
+            return self.last_ns;
+        };
+        if self.begun_ns.is_none() {
+            (self.begun_ns, self.last_ns) = (Some(at_ns), at_ns);
+        }
+        let (now, is_set_back) = self.clock.read(at_ns, self.last_ns);
+        if is_set_back {
+            // From before it until after it nothing can be measured.
+            (self.syn_ns, self.syn_ack_ns, self.request_at_ns) = (None, None, None);
+            self.halves.iter_mut().for_each(|half| half.measure_from(now));
+        }
+        now
+    }
+
     /// A segment of it; false if it is a copy of one that was captured already, and says nothing.
-    pub(crate) fn segment(&mut self, s: &Segment, now: u64, room: &mut usize) -> bool {
+    pub(crate) fn segment(&mut self, s: &Segment, at_ns: Option<u64>, room: &mut usize) -> bool {
         let end = if s.src == self.client { End::Client } else { End::Server };
+        let now = self.time_of(at_ns);
         let [client, server] = &mut self.halves;
-        if if end == End::Client { client } else { server }.is_copy(s, now) {
+        if at_ns.is_some() && if end == End::Client { client } else { server }.is_copy(s, now) {
             return false;
         }
         // Packets of several queues may come in the wrong order by a little.

@@ -102,6 +102,8 @@ pub(crate) struct Half {
     /// From a timestamp of this end to its echo.
     pub(crate) echo: Sample,
     stamps: VecDeque<(u32, u64)>,
+    /// What it sent before is no sample: the clock was set back since.
+    measured_from_ns: u64,
     /// How long this end took to acknowledge, over time.
     pub(crate) ack_course: Course,
     /// How long this end took to acknowledge.
@@ -483,13 +485,14 @@ impl Half {
             unseen |= covered.is_some_and(|covered| covered.is_before(sent.seq));
             covered = covered.map(|_| sent.end);
             rev.passed(&sent);
-            if sent.times == 1 && sent.packet_len > 0 && rev.isn.is_none_or(|isn| isn != sent.seq) {
+            // A segment that was sent twice doesn't tell which one was acknowledged (Karn).
+            let is_sample = sent.times == 1 && sent.at_ns >= rev.measured_from_ns;
+            if is_sample && sent.packet_len > 0 && rev.isn.is_none_or(|isn| isn != sent.seq) {
                 let bytes = f64::from(u32::try_from(sent.end.since(sent.seq)).unwrap_or(0));
                 self.waited.0 += bytes * now.saturating_sub(sent.at_ns) as f64;
                 self.waited.1 += bytes;
             }
-            // A segment that was sent twice doesn't tell which one was acknowledged (Karn).
-            if sent.end == s.ack && sent.times == 1 && advanced {
+            if sent.end == s.ack && is_sample && advanced {
                 let took = now.saturating_sub(sent.at_ns);
                 rev.rtt.push(took);
                 if sent.packet_len > 0 && !s.has(TcpFlags::SYN) && rev.isn.is_none_or(|isn| isn != sent.seq) {
@@ -544,6 +547,12 @@ impl Half {
                 self.stuck(&sent, false);
             }
         }
+    }
+
+    /// The clock was set back: times before don't count any more.
+    pub(crate) fn measure_from(&mut self, now: u64) {
+        self.measured_from_ns = now;
+        self.stamps.clear();
     }
 
     /// Whether something of this end waits for its ACK.

@@ -16,6 +16,8 @@
 mod blame;
 /// From a capture to what it tells.
 mod capture;
+/// Times of packets.
+mod clock;
 /// One connection.
 mod connection;
 /// Packets that were captured twice.

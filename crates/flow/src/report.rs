@@ -32,6 +32,10 @@ pub struct Packets {
     pub copies: u64,
     /// Packets that the filter left out.
     pub filtered_out: u64,
+    /// Packets whose time the capture doesn't tell.
+    pub without_time: u64,
+    /// Packets that are earlier than one before by more than 0.1 s: the clock was set back, or the capture isn't sorted.
+    pub set_back: u64,
     /// Connections that had been given up to bound memory, and were taken up again.
     pub taken_up_again: u64,
 }
@@ -205,6 +209,9 @@ pub struct ConnectionReport {
     pub(crate) place: usize,
     /// Whether a SYN was seen, so that it is certain who is the client; otherwise it is the end with the larger port.
     pub roles_known: bool,
+    /// Its packets whose time the capture doesn't tell. If there are any, all that depends on times is unknown, and durations
+    /// and rates are 0.
+    pub without_time: u64,
     /// When it began, µs since 1970.
     pub started_unix_us: u64,
     /// From its first packet to its last, µs.
@@ -263,13 +270,15 @@ impl ConnectionReport {
             (Some(client), Some(server)) => Some(client + server),
             _ => connection.first_rtt_ns,
         };
-        Self {
+        let begun_ns = connection.begun_ns.unwrap_or(connection.last_ns);
+        let report = Self {
             number,
             interface: None,
             place: connection.interface,
             roles_known: connection.sure,
-            started_unix_us: connection.begun_ns / 1000,
-            duration_us: connection.last_ns.saturating_sub(connection.begun_ns) / 1000,
+            without_time: connection.without_time,
+            started_unix_us: begun_ns / 1000,
+            duration_us: connection.last_ns.saturating_sub(begun_ns) / 1000,
             state: state(connection),
             captured: position(to_client, to_server),
             handshake: Handshake {
@@ -283,6 +292,31 @@ impl ConnectionReport {
             time: connection.shares(),
             blame: Blame::default(),
             interrupted: connection.interrupted,
+        };
+        if report.without_time > 0 { report.untimed() } else { report }
+    }
+
+    /// The same without what depends on times.
+    fn untimed(self) -> Self {
+        let end = |end: EndReport| EndReport {
+            goodput_bps: 0.0,
+            rtt: None,
+            rtt_timestamps: None,
+            ack_delay: None,
+            ack_wait_us: None,
+            window: Windows { mean_over_time: None, usable: None, closed_us: 0, closed_longest_us: 0, ..end.window },
+            ..end
+        };
+        Self {
+            duration_us: 0,
+            captured: Position::Unknown,
+            handshake: Handshake { rtt_us: None, ..self.handshake },
+            min_rtt_us: None,
+            client: end(self.client),
+            server: end(self.server),
+            answer_time: None,
+            time: Shares::default(),
+            ..self
         }
     }
 }
@@ -306,6 +340,8 @@ fn state(connection: &Connection) -> State {
 /// By the times to both ends: what is a tenth of the other is near.
 fn position(to_client: Option<u64>, to_server: Option<u64>) -> Position {
     match (to_client, to_server) {
+        // A clock that is too coarse.
+        (Some(0), Some(0)) => Position::Unknown,
         (Some(client), Some(server)) if client.saturating_mul(10) <= server => Position::NearClient,
         (Some(client), Some(server)) if server.saturating_mul(10) <= client => Position::NearServer,
         (Some(_), Some(_)) => Position::Between,
@@ -315,7 +351,8 @@ fn position(to_client: Option<u64>, to_server: Option<u64>) -> Position {
 
 fn end_report(connection: &Connection, end: End) -> EndReport {
     let (own, other) = (connection.half(end), connection.half(end.other()));
-    let seconds = connection.last_ns.saturating_sub(connection.begun_ns) as f64 / 1e9;
+    let begun_ns = connection.begun_ns.unwrap_or(connection.last_ns);
+    let seconds = connection.last_ns.saturating_sub(begun_ns) as f64 / 1e9;
     let bytes = own.unique_bytes();
     EndReport {
         address: if end == End::Client { connection.client } else { connection.server },

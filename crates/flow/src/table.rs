@@ -1,3 +1,4 @@
+use crate::clock::Clock;
 use crate::connection::Connection;
 use crate::filter::{Filter, Subject};
 use crate::packet::{Parsed, Segment, parse};
@@ -87,6 +88,7 @@ pub struct Tracker {
     room: usize,
     counts: Packets,
     number: u64,
+    clock: Clock,
     first_ns: Option<u64>,
     last_ns: u64,
 }
@@ -108,6 +110,7 @@ impl Tracker {
             room,
             counts: Packets::default(),
             number: 0,
+            clock: Clock::default(),
             first_ns: None,
             last_ns: 0,
         }
@@ -119,16 +122,23 @@ impl Tracker {
         self.counts.not_ip += 1;
     }
 
-    /// An IP packet, captured at a place and a time, `original_len` bytes long on the wire.
-    pub fn packet(&mut self, interface: usize, at_ns: u64, bytes: &[u8], original_len: usize) {
+    /// An IP packet, captured at a place and a time where that is known, `original_len` bytes long on the wire.
+    pub fn packet(&mut self, interface: usize, at_ns: impl Into<Option<u64>>, bytes: &[u8], original_len: usize) {
+        let at_ns = at_ns.into();
         self.counts.all += 1;
         let parsed = parse(bytes, original_len);
         if !self.is_wanted(&parsed, original_len) {
             self.counts.filtered_out += 1;
             return;
         }
-        self.first_ns = Some(self.first_ns.map_or(at_ns, |first| first.min(at_ns)));
-        self.last_ns = self.last_ns.max(at_ns);
+        if let Some(at_ns) = at_ns {
+            let (now, is_set_back) = self.clock.read(at_ns, self.last_ns);
+            self.counts.set_back += u64::from(is_set_back);
+            self.first_ns = Some(self.first_ns.map_or(now, |first| first.min(now)));
+            self.last_ns = self.last_ns.max(now);
+        } else {
+            self.counts.without_time += 1;
+        }
         match parsed {
             Parsed::Tcp(segment) => {
                 self.counts.tcp += 1;
@@ -176,7 +186,7 @@ impl Tracker {
         filter.matches(&subject)
     }
 
-    fn segment(&mut self, interface: usize, at_ns: u64, s: &Segment) {
+    fn segment(&mut self, interface: usize, at_ns: Option<u64>, s: &Segment) {
         let key = Key::new(interface, s.src, s.dst);
         let reopened = match self.followed.get_mut(&key) {
             Some(followed) if !followed.connection.is_reopened_by(s) => {
@@ -194,7 +204,7 @@ impl Tracker {
     }
 
     /// Begins with the first segment of a connection.
-    fn follow(&mut self, key: Key, interface: usize, at_ns: u64, s: &Segment) {
+    fn follow(&mut self, key: Key, interface: usize, at_ns: Option<u64>, s: &Segment) {
         while self.followed.len() >= self.bounds.followed.max(1) {
             let Some((oldest, touched)) = self.order.pop_front() else { break };
             match self.followed.get(&oldest) {
@@ -210,7 +220,7 @@ impl Tracker {
                 }
             }
         }
-        let mut connection = Connection::new(interface, s, at_ns);
+        let mut connection = Connection::new(interface, s);
         let known = self.remembered.remove(&self.followed.hasher().hash_one(key));
         if !s.has(TcpFlags::SYN) && known {
             connection.interrupted = true;

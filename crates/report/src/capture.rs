@@ -9,13 +9,14 @@ pub fn capture_text(answer: &CaptureAnswer) -> String {
     let analysis = &answer.analysis;
     let packets = &analysis.packets;
     let taken = packets.all.saturating_sub(packets.filtered_out);
+    let known = packets.without_time == 0 || analysis.duration_us > 0;
     let mut lines = vec![match (packets.filtered_out, taken) {
         (1.., 0) => format!("The filter takes none of {} packets.", packets.all),
         (left_out, _) => format!(
             "{} packets{} in {}, {} of them TCP, {}.",
             taken,
             if left_out > 0 { format!(" of {}, those that the filter takes,", packets.all) } else { String::new() },
-            time(analysis.duration_us as f64),
+            if known { time(analysis.duration_us as f64) } else { "an unknown time".to_owned() },
             packets.tcp,
             counted(packets.connections as usize, "connection"),
         ),
@@ -38,7 +39,7 @@ fn about_connection(c: &ConnectionReport, lines: &mut Vec<String>) {
         c.client.address,
         c.server.address,
         state(c.state),
-        time(c.duration_us as f64)
+        if c.without_time > 0 { "duration unknown".to_owned() } else { time(c.duration_us as f64) }
     ));
     lines.push(format!("   {}", c.blame.text));
     for finding in c.blame.findings.iter().skip(1) {
@@ -50,9 +51,9 @@ fn about_connection(c: &ConnectionReport, lines: &mut Vec<String>) {
         Position::Between => "captured between the ends",
         Position::Unknown => "captured nobody knows where",
     };
-    let rtt = c.min_rtt_us.map_or_else(|| "unknown".to_owned(), |us| time(us as f64));
+    let rtt = c.min_rtt_us.map_or_else(|| "unknown".to_owned(), |us| format!("at least {}", time(us as f64)));
     let handshake = c.handshake.rtt_us.map_or_else(String::new, |us| format!(", handshake {}", time(us as f64)));
-    lines.push(format!("   RTT at least {rtt}{handshake}; {captured}"));
+    lines.push(format!("   RTT {rtt}{handshake}; {captured}"));
     for end in [End::Client, End::Server] {
         about_end(c, end, lines);
     }
@@ -62,10 +63,10 @@ fn about_end(c: &ConnectionReport, end: End, lines: &mut Vec<String>) {
     let own = c.end(end);
     let sent = &own.sent;
     lines.push(format!(
-        "   {:<7} sent {} bytes ({:.2} Mbit/s) in {} packets; {} retransmitted ({} fast, {} spurious), {} out of order",
+        "   {:<7} sent {} bytes ({}) in {} packets; {} retransmitted ({} fast, {} spurious), {} out of order",
         end.name(),
         own.bytes,
-        own.goodput_bps / 1e6,
+        if c.without_time > 0 { "rate unknown".to_owned() } else { format!("{:.2} Mbit/s", own.goodput_bps / 1e6) },
         sent.packets,
         sent.retransmissions,
         sent.fast_retransmissions,
@@ -75,7 +76,7 @@ fn about_end(c: &ConnectionReport, end: End, lines: &mut Vec<String>) {
     let mut parts = Vec::new();
     parts.extend(own.rtt.as_ref().map(|rtt| format!("RTT to it {}", spread(rtt))));
     parts.extend(own.ack_delay.as_ref().map(delay));
-    parts.push(window(own));
+    parts.push(window(own, c.without_time == 0));
     parts.extend(own.offer.map(|offer| {
         let mss = offer.mss.map_or_else(|| "no MSS".to_owned(), |mss| format!("MSS {mss}"));
         let scale =
@@ -114,7 +115,7 @@ fn delay(delay: &AckDelay) -> String {
     text
 }
 
-fn window(own: &EndReport) -> String {
+fn window(own: &EndReport, timed: bool) -> String {
     let known = if own.window.scale_known {
         "bytes"
     } else {
@@ -122,6 +123,7 @@ fn window(own: &EndReport) -> String {
     };
     let closed = match own.window.closed_times {
         0 => String::new(),
+        times if !timed => format!(", closed {times} times"),
         times => format!(", closed {times} times for {}", time(own.window.closed_us as f64)),
     };
     match own.window.min {
@@ -148,5 +150,50 @@ fn time(us: f64) -> String {
         format!("{:.1} ms", us / 1e3)
     } else {
         format!("{:.1} s", us / 1e6)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wt_flow::{CaptureRequest, analyse_capture};
+
+    fn block(kind: u32, body: &[&[u8]]) -> Vec<u8> {
+        let body = body.concat();
+        let len = (12 + body.len() as u32).to_le_bytes();
+        [&kind.to_le_bytes()[..], &len, &body, &len].concat()
+    }
+
+    /// A segment between two hosts, 20 bytes of payload or none.
+    fn segment(from_server: bool, ack: u8, len: u8) -> Vec<u8> {
+        let hosts = [[10, 0, 0, 1], [10, 0, 0, 2]];
+        let ports = [[0x80, 0], [0, 80]];
+        let (src, dst) = (usize::from(from_server), usize::from(!from_server));
+        let ip = [&[0x45, 0, 0, 40 + len, 0, 0, 0, 0, 64, 6, 0, 0][..], &hosts[src], &hosts[dst]].concat();
+        let tcp = [&ports[src][..], &ports[dst], &[0, 0, 0, 1, 0, 0, 0, ack, 0x50, 16, 0, 9, 0, 0, 0, 0]].concat();
+        [&ip[..], &tcp, &vec![0; usize::from(len)]].concat()
+    }
+
+    #[test]
+    fn what_is_unknown_has_no_figures() {
+        let mut file = block(0x0a0d_0d0a, &[&[0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0], &[0xff; 8]]);
+        file.extend(block(1, &[&[101, 0, 0, 0, 0, 0, 0, 0]]));
+        for bytes in [segment(true, 1, 20), segment(false, 21, 0), segment(true, 1, 0)] {
+            // Simple packets: without a time.
+            file.extend(block(3, &[&(bytes.len() as u32).to_le_bytes(), &bytes]));
+        }
+        let request = CaptureRequest { filter: None, connections: 10 };
+        let text = capture_text(&analyse_capture(&file[..], "file", &request).unwrap());
+        for wanted in [
+            "3 packets in an unknown time",
+            "of 3 packets the capture doesn't tell the time",
+            "duration unknown",
+            "RTT unknown; captured nobody knows where",
+            "sent 20 bytes (rate unknown)",
+            "window 9 to 9 unscaled",
+        ] {
+            assert!(text.contains(wanted), "{wanted}\n{text}");
+        }
+        assert!(!text.contains("µs") && !text.contains("Mbit/s"), "{text}");
     }
 }

@@ -91,3 +91,56 @@ fn super_packets_beyond_64_kib_count_with_all_their_bytes() {
         assert_eq!((report.server.bytes, sent.gaps, sent.super_packets), (7_500_000, 0, 50), "{}", header.len());
     }
 }
+
+/// As they stand in a capture: each with its time, if it has one.
+fn timed(packets: &[Packet], time: impl Fn(usize, u64) -> Option<u64>) -> Analysis {
+    let mut tracker = Tracker::new(Bounds::default(), None);
+    for (number, packet) in packets.iter().enumerate() {
+        let bytes = packet.bytes(50_000);
+        let len = bytes.len() + usize::from(packet.len);
+        tracker.packet(0, time(number, packet.at_ns), &bytes, len);
+    }
+    tracker.finish(&[])
+}
+
+const HOUR: u64 = 3_600_000 * MS;
+
+#[test]
+fn packets_without_a_time_are_counted_and_time_nothing() {
+    let mut packets = bulk(50, 20 * MS, |_| 0);
+    let again = packets.iter().position(|packet| packet.seq == 5001 && packet.len > 0).unwrap();
+    packets.insert(again + 1, packets[again].clone());
+    // None has one, and but one has none.
+    for without in [0..packets.len(), 7..8] {
+        let number = without.len() as u64;
+        let analysis = timed(&packets, |n, at| (!without.contains(&n)).then_some(HOUR + at));
+        let report = &analysis.connections[0];
+        assert_eq!((analysis.packets.without_time, report.without_time), (number, number));
+        assert_eq!(analysis.first_unix_us, if number == 1 { HOUR / 1000 } else { 0 });
+        assert!(analysis.duration_us < 10_000_000, "{}", analysis.duration_us);
+        assert_eq!((report.server.bytes, report.client.bytes), (140_000, 100));
+        assert_eq!((report.captured, report.min_rtt_us, report.handshake.rtt_us), (Position::Unknown, None, None));
+        assert_eq!((&report.client.rtt, &report.client.ack_delay, report.duration_us), (&None, &None, 0));
+        assert!(report.blame.findings.is_empty() && report.blame.text.contains("can't be said"), "{:#?}", report.blame);
+    }
+    let none = timed(&packets, |_, _| None);
+    assert_eq!(none.connections[0].server.sent.retransmissions, 1, "it came at no time, so it isn't a copy");
+}
+
+#[test]
+fn a_clock_that_is_set_back_costs_no_time_and_no_rtt() {
+    let packets = bulk(100, 20 * MS, |_| 0);
+    let half = packets.len() / 2;
+    let usual = timed(&packets, |_, at| Some(2 * HOUR + at));
+    let set_back = timed(&packets, |n, at| Some(if n < half { 2 * HOUR + at } else { HOUR + at }));
+    assert_eq!((usual.packets.set_back, set_back.packets.set_back), (0, 1));
+    let (one, other) = (&usual.connections[0], &set_back.connections[0]);
+    // All but the time between two packets.
+    assert!(one.duration_us - other.duration_us < 21_000, "{} {}", one.duration_us, other.duration_us);
+    assert_eq!((set_back.duration_us, set_back.first_unix_us), (other.duration_us, usual.first_unix_us));
+    assert_eq!((one.min_rtt_us, one.captured, &one.blame.text), (other.min_rtt_us, other.captured, &other.blame.text));
+    assert_eq!(one.client.ack_delay.as_ref().map(|d| d.max_us), other.client.ack_delay.as_ref().map(|d| d.max_us));
+    // Packets of other queues come a little late, and that is no clock.
+    let late = timed(&packets, |n, at| Some(HOUR + at - if n % 7 == 3 { 15 * MS } else { 0 }));
+    assert_eq!(late.packets.set_back, 0);
+}

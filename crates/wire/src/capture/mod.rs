@@ -30,8 +30,8 @@ const AT_ONCE: usize = 256 * 1024;
 pub struct CapturedRecord<'a> {
     /// Where it was captured: a place in [`CaptureReader::interfaces`].
     pub interface: usize,
-    /// When, nanoseconds since the beginning of 1970; 0 where the file doesn't say.
-    pub at_ns: u64,
+    /// When, nanoseconds since the beginning of 1970, where the file says it.
+    pub at_ns: Option<u64>,
     /// What its bytes begin with.
     pub link: LinkLayer,
     /// How long it was, bytes; as many or more than there are.
@@ -173,7 +173,7 @@ impl<R: Read> CaptureReader<R> {
 #[derive(Debug)]
 struct BufferedPacket {
     interface: usize,
-    at_ns: u64,
+    at_ns: Option<u64>,
     original_len: usize,
     start: usize,
     end: usize,

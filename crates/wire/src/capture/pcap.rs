@@ -60,7 +60,7 @@ impl Layout {
         }
         let place = source.take(self.header + kept as usize, begun)?;
         let fraction = if self.nanoseconds { u64::from(fraction) } else { u64::from(fraction) * 1000 };
-        let at_ns = u64::from(seconds) * 1_000_000_000 + fraction;
+        let at_ns = Some(u64::from(seconds) * 1_000_000_000 + fraction);
         let start = place.start + self.header;
         Ok(Some(BufferedPacket { interface: 0, at_ns, original_len: original as usize, start, end: place.end }))
     }

@@ -175,7 +175,7 @@ impl Section {
         let end = 20usize.checked_add(kept).filter(|end| *end <= block.len())?;
         Some(BufferedPacket {
             interface: self.before + interface,
-            at_ns: clock.nanoseconds(ticks),
+            at_ns: Some(clock.nanoseconds(ticks)),
             original_len,
             start: 20,
             end,
@@ -188,6 +188,6 @@ impl Section {
         let original_len = self.order.u32(block, 0) as usize;
         let snap = if clock.snap_len == 0 { usize::MAX } else { clock.snap_len as usize };
         let end = 4usize.checked_add(original_len.min(snap)).filter(|end| *end <= block.len())?;
-        Some(BufferedPacket { interface: self.before, at_ns: 0, original_len, start: 4, end })
+        Some(BufferedPacket { interface: self.before, at_ns: None, original_len, start: 4, end })
     }
 }
