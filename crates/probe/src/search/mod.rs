@@ -31,20 +31,15 @@ pub use report::{Clamp, Finding, Hint, Hop, PathKind, SearchReport, SizeTally};
 use crate::{Answer, Kind, LossCount, Machine, Probe, ProbeAnswer, Rtt, Time};
 use evidence::{Evidence, Fate};
 use flows::Flows;
-use pace::{Paced, pace};
 use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 
 /// More probes are never sent, whatever the path does.
 const MOST_PACKETS: usize = 4000;
-/// No pace is slower: 1500 bytes at 20 kbit/s.
-const SLOWEST: Time = Time::from_millis(600);
 /// A Linux host says "port unreachable" so many times at once, and then once a second: `icmp_ratelimit` of icmp(7),
 /// `XRLIM_BURST_FACTOR` of net/ipv4/icmp.c.
 const UDP_BURST: f64 = 6.0;
-/// When nothing was heard for so long, something else is tried beside it.
-const HEDGE: Time = Time::from_millis(200);
 /// Nearly every path of IPv4 carries packets of this length (RFC 791).
 const USUAL_LEAST: u16 = 576;
 /// More bursts neither.
@@ -89,7 +84,7 @@ enum Purpose {
     Hint,
     /// To see whether the hop behind the last one that a longer packet reached says anything at all.
     Beyond,
-    /// To see whether anything is there at all, when the first burst stays unanswered.
+    /// To see whether anything is there at all, when the first burst stays unanswered, or whether it only waits on a slow line.
     Hedge,
     /// To see whether echoes are answered after all.
     Again,
@@ -306,10 +301,7 @@ impl Search {
             .any(|flight| flight.item.kind == Kind::Stream && flight.item.purpose != Purpose::Flow);
         let more = self.rtt.smoothed().filter(|_| connects).unwrap_or_default();
         let mut late = self.rtt.verdict_at(self.last_sent + more, self.heard);
-        if let (None, Some(rtt)) = (self.evidence.passed(), self.rtt.smoothed()) {
-            // Only a short SYN has come back: on a slow line long packets take far longer.
-            late = late.max(self.last_sent + rtt * 4);
-        }
+        late = late.max(self.last_sent + self.first_answer());
         if self.round == 0 {
             late = late.max(self.last_sent + self.crawl());
         }
@@ -330,38 +322,6 @@ impl Search {
         Some(worst.unwrap_or(late))
     }
 
-    /// How long the first burst may take on a slow line, as far as the answers to its two shortest packets tell: the time
-    /// that each byte took there and back.
-    fn crawl(&self) -> Time {
-        let rtt = |flight: &Flight| flight.answered.saturating_sub(flight.sent);
-        let answered = |wanted: fn(Purpose) -> bool| {
-            self.flights
-                .iter()
-                .find(|flight| wanted(flight.item.purpose))
-                .filter(|flight| flight.fate == Fate::Answered)
-        };
-        let short = answered(|purpose| purpose == Purpose::Open);
-        let long = answered(|purpose| purpose == Purpose::Size);
-        let (Some(short), Some(long)) = (short, long) else { return Time::ZERO };
-        let bytes = f64::from(long.item.size.saturating_sub(short.item.size).max(1));
-        let each = rtt(long).saturating_sub(rtt(short)).as_secs_f64() / (2.0 * bytes);
-        let burst: f64 = self.flights.iter().map(|flight| f64::from(flight.item.size)).sum();
-        // The longest comes back when all have gone there.
-        rtt(short) + Time::from_secs_f64(each * (burst + f64::from(self.max)) * 1.25)
-    }
-
-    /// How far apart the first burst's answers came beyond how far apart its probes left: what the narrowest link needs
-    /// for one. Faster bursts would fill its queue and lose packets of their own making.
-    fn measure_pace(&mut self) {
-        let answered = |flight: &&Flight| {
-            let long = flight.item.size >= USUAL_LEAST || self.max < USUAL_LEAST;
-            flight.item.purpose == Purpose::Size && flight.fate == Fate::Answered && long
-        };
-        let paced = |flight: &Flight| Paced { size: flight.item.size, sent: flight.sent, answered: flight.answered };
-        let burst: Vec<Paced> = self.flights.iter().filter(answered).map(paced).collect();
-        self.pace = pace(&burst).min(SLOWEST);
-    }
-
     /// Ends rounds that are over, and plans the next one.
     fn advance(&mut self, now: Time) {
         while self.stage != Stage::Done && self.due().is_some_and(|due| due <= now) {
@@ -380,9 +340,7 @@ impl Search {
                 }
             }
             self.close_round(now);
-            if self.pace.is_zero() && self.round < 2 {
-                self.measure_pace();
-            }
+            self.pace = self.pace();
             self.round += 1;
             self.round_from = self.flights.len();
             self.heard = None;
@@ -436,13 +394,6 @@ impl Search {
         }
     }
 
-    /// When another kind of packet is tried although the first burst's verdict isn't due.
-    fn hedge_at(&self) -> Option<Time> {
-        let useful = self.method() != Kind::Udp && self.config.kinds.contains(&Kind::Udp);
-        let due = !self.hedged && useful && self.queue.is_empty() && self.rtt.min().is_none() && self.round == 0;
-        due.then(|| self.last_sent + HEDGE)
-    }
-
     fn set_fate(&mut self, index: usize, fate: Fate) {
         let flight = &mut self.flights[index];
         let before = std::mem::replace(&mut flight.fate, fate);
@@ -494,7 +445,9 @@ impl Machine for Search {
         if self.hedge_at().is_some_and(|at| at <= now) {
             self.hedged = true;
             let size = if self.config.v6 { 1280 } else { USUAL_LEAST }.min(self.max);
-            self.queue.push_back(Item { kind: Kind::Udp, size, ttl: None, purpose: Purpose::Hedge });
+            let kind =
+                self.rtt.min().and_then(|_| self.short_kind()).map_or(Kind::Udp, |index| self.config.kinds[index]);
+            self.queue.push_back(Item { kind, size, ttl: None, purpose: Purpose::Hedge });
         }
         if self.not_before > now {
             return None;

@@ -1,4 +1,13 @@
-use crate::Time;
+use super::evidence::Fate;
+use super::{Flight, Purpose, Search, USUAL_LEAST};
+use crate::{Kind, Time};
+
+/// No pace is slower: 1500 bytes at 20 kbit/s.
+const SLOWEST: Time = Time::from_millis(600);
+/// What a byte takes there and back at that pace.
+const SLOWEST_BYTE: Time = Time::from_micros(800);
+/// When nothing was heard for so long, something else is tried beside it.
+const HEDGE: Time = Time::from_millis(200);
 
 /// A probe of the first burst that was answered.
 #[derive(Debug, Clone, Copy)]
@@ -28,6 +37,68 @@ pub(super) fn pace(burst: &[Paced]) -> Time {
     let (_, median, _) = per_byte.select_nth_unstable_by(middle, f64::total_cmp);
     let mean = burst.iter().map(|probe| f64::from(probe.size)).sum::<f64>() / burst.len() as f64;
     Time::from_secs_f64(*median * mean)
+}
+
+impl Search {
+    /// How far apart the first burst's answers came beyond how far apart its probes left: what the narrowest link needs
+    /// for one. Faster bursts would fill its queue and lose packets of their own making. Late answers tell it, too.
+    pub(super) fn pace(&self) -> Time {
+        if !self.pace.is_zero() {
+            return self.pace;
+        }
+        let answered = |flight: &&Flight| {
+            let long = flight.item.size >= USUAL_LEAST || self.max < USUAL_LEAST;
+            flight.item.purpose == Purpose::Size && flight.fate == Fate::Answered && long
+        };
+        let paced = |flight: &Flight| Paced { size: flight.item.size, sent: flight.sent, answered: flight.answered };
+        let burst: Vec<Paced> = self.flights.iter().filter(answered).map(paced).collect();
+        pace(&burst).min(SLOWEST)
+    }
+
+    /// How long the first burst may take on a slow line, as far as the answers to its two shortest packets tell: the time
+    /// that each byte took there and back.
+    pub(super) fn crawl(&self) -> Time {
+        let rtt = |flight: &Flight| flight.answered.saturating_sub(flight.sent);
+        let answered = |wanted| self.first(wanted).filter(|flight| flight.fate == Fate::Answered);
+        let (Some(short), Some(long)) = (answered(Purpose::Open), answered(Purpose::Size)) else { return Time::ZERO };
+        let bytes = f64::from(long.item.size.saturating_sub(short.item.size).max(1));
+        let each = rtt(long).saturating_sub(rtt(short)).as_secs_f64() / (2.0 * bytes);
+        let burst: f64 = self.flights.iter().map(|flight| f64::from(flight.item.size)).sum();
+        // The longest comes back when all have gone there.
+        rtt(short) + Time::from_secs_f64(each * (burst + f64::from(self.max)) * 1.25)
+    }
+
+    /// How long a first answer is waited for where only a short SYN's has come: on a slow line, long packets take far longer. A hedge that
+    /// left behind them and overtook them shows that it isn't the line.
+    pub(super) fn first_answer(&self) -> Time {
+        let (None, Some(rtt)) = (self.evidence.passed(), self.rtt.smoothed()) else { return Time::ZERO };
+        let hedge = self.first(Purpose::Hedge).is_some_and(|hedge| hedge.fate == Fate::Answered);
+        let (Some(open), Some(long)) = (self.first(Purpose::Open), self.first(Purpose::Size)) else { return rtt * 4 };
+        if self.round > 0 || hedge || open.fate != Fate::Answered {
+            return rtt * 4;
+        }
+        // All of the SYN's time may have been spent on the line.
+        let rtt_by_line = rtt * u32::from(long.item.size.div_ceil(open.item.size.max(1)));
+        rtt_by_line.min(rtt + SLOWEST_BYTE * u32::from(long.item.size)).max(rtt * 4)
+    }
+
+    fn first(&self, purpose: Purpose) -> Option<&Flight> {
+        self.flights.iter().find(|flight| flight.item.purpose == purpose)
+    }
+
+    /// When another kind of packet is tried although the first burst's verdict isn't due.
+    pub(super) fn hedge_at(&self) -> Option<Time> {
+        if self.hedged || self.method() == Kind::Udp || !self.queue.is_empty() || self.round > 0 {
+            return None;
+        }
+        match self.rtt.smoothed() {
+            None => self.config.kinds.contains(&Kind::Udp).then(|| self.last_sent + HEDGE),
+            // Its answer comes before the first burst would be given up where the line is fast.
+            Some(rtt) => {
+                (self.evidence.passed().is_none() && self.short_kind().is_some()).then(|| self.last_sent + rtt * 5 / 2)
+            }
+        }
+    }
 }
 
 #[cfg(test)]

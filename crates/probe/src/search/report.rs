@@ -218,7 +218,7 @@ impl Search {
             short_loss: self.arms[0],
             long_loss: self.arms[1],
             rtt: self.rtt,
-            pace: self.pace,
+            pace: self.pace(),
             packets: self.packets(),
             rounds: self.round,
         }

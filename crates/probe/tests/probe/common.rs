@@ -99,6 +99,8 @@ pub struct Net {
     pub hush: Option<(Duration, Duration)>,
     /// From when until when answers are held up: this host is busy with others.
     pub stall: Option<(Duration, Duration)>,
+    /// What the narrowest link carries each way, bits a second; its queue is long.
+    pub rate: Option<f64>,
     pub seed: u64,
 }
 
@@ -124,6 +126,7 @@ impl Net {
             later: None,
             hush: None,
             stall: None,
+            rate: None,
             seed,
         }
     }
@@ -162,6 +165,23 @@ struct World<'a> {
     limits: Vec<Bucket>,
     policers: Vec<Bucket>,
     echoes: Bucket,
+}
+
+/// How long the queue of a link delays packets each way, by when each was free again.
+#[derive(Default)]
+struct Queues {
+    free: [Time; 2],
+}
+
+impl Queues {
+    /// Delays an answer by what its probe and itself wait for and take on the link.
+    fn delay(&mut self, rate: f64, probe: &Probe, now: Time, at: Time) -> Time {
+        let takes = |len: u16| Duration::from_secs_f64(f64::from(len) * 8.0 / rate);
+        let back = if probe.kind == Kind::Echo { probe.ip_len } else { probe.ip_len.min(52) };
+        self.free[0] = self.free[0].max(now) + takes(probe.ip_len);
+        self.free[1] = self.free[1].max(at + self.free[0].saturating_sub(now)) + takes(back);
+        self.free[1]
+    }
 }
 
 /// Takes a token, if the limit leaves one.
@@ -318,6 +338,7 @@ fn run_over(
     let policers = net.links.iter().map(|link| bucket(link.police)).collect();
     let echoes = bucket(net.echoes);
     let mut world = World { net, rng: ChaCha8Rng::seed_from_u64(net.seed), limits, policers, echoes };
+    let mut queues = Queues::default();
     let (mut now, mut pacer) = (Duration::ZERO, Pacer::new(net.pps, 64));
     let mut heap: BinaryHeap<Reverse<(Time, usize)>> = BinaryHeap::new();
     let (mut answers, mut sent): (Vec<Answer>, Vec<(Time, Probe)>) = (Vec::new(), Vec::new());
@@ -329,6 +350,9 @@ fn run_over(
             sent.push((now, probe));
             let heard = world.travel(&probe, now).into_iter().filter(|_| now >= outage);
             for mut answer in heard.chain(forge(&probe, now)) {
+                if let Some(rate) = net.rate {
+                    answer.at = queues.delay(rate, &probe, now, answer.at);
+                }
                 if let Some((_, until)) = net.stall.filter(|(from, until)| (*from..*until).contains(&answer.at)) {
                     answer.at = until;
                 }

@@ -117,6 +117,30 @@ fn any_pmtu_behind_a_black_hole_is_found_exactly_within_its_budget() {
     }
 }
 
+#[test]
+fn on_a_modem_line_no_burst_is_sent_twice_and_the_next_ones_keep_to_its_rate() {
+    for (kbit, ms) in [(64.0, 20), (64.0, 40), (64.0, 46), (32.0, 40), (128.0, 40), (256.0, 10)] {
+        for v6 in [false, true] {
+            let mut net = Net { v6, rate: Some(kbit * 1e3), rtt: Duration::from_millis(ms), ..Net::new(1) };
+            net.links = vec![Link::mtu(1500); 3];
+            let (report, ran) = find(&net, &ALL);
+            assert_eq!((report.pmtu, report.kind), (Some(1500), PathKind::Clean), "{kbit}, {ms} ms: {report:#?}");
+            assert!(ran.packets <= 33 && report.rounds <= 2, "{kbit}, {ms} ms: {} in {}", ran.packets, report.rounds);
+            let each = 1400.0 * 8.0 / kbit / 1e3;
+            assert!((0.8..1.3).contains(&(report.pace.as_secs_f64() / each)), "{kbit}, {ms} ms: {:?}", report.pace);
+        }
+    }
+}
+
+#[test]
+fn where_echoes_are_forbidden_a_fast_line_is_not_waited_for() {
+    for v6 in [false, true] {
+        let (report, ran) = find(&Net { echo: false, v6, ..Net::new(8) }, &ALL);
+        assert_eq!((report.pmtu, report.kind), (Some(1400), PathKind::IcmpBlocked));
+        assert!(ran.time <= Duration::from_millis(300), "{:?}", ran.time);
+    }
+}
+
 /// What root, who may ping, and everybody can send.
 pub(crate) const USERS: [&[Kind]; 3] = [&ALL, &[Kind::Echo, Kind::Stream, Kind::Udp], &[Kind::Stream, Kind::Udp]];
 

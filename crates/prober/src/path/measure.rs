@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use wt_probe::{
     Bottleneck, Cells, Kind, LossCount, Scan, ScanConfig, SearchReport, Train, cell_sizes, cells, cells_may_hide,
+    likelihood_ratio,
 };
 use wt_problem::Problem;
 use wt_trial::Cancel;
@@ -21,6 +22,15 @@ const CELL_REPEATS: u32 = 4;
 const CELL_BATCHES: u64 = 3;
 /// The first stream of random numbers of those.
 const CELL_STREAM: u64 = 3;
+/// Where more than this share of packets surely gets lost, or half of them wait for longer than the round trip takes and this, it is asked
+/// whether their rate is the cause.
+const SURELY_LOST: f64 = 0.01;
+const STANDING: Duration = Duration::from_millis(10);
+/// Losses at two rates differ from this likelihood ratio on (once in a thousand times by chance).
+const DIFFER: f64 = 10.83;
+/// The rate is quartered so often at most, and so many packets are sent at least to see whether that helps.
+const MOST_QUARTERS: u32 = 4;
+const FEWEST_TRIPS: u32 = 20;
 /// Round trips are counted for so many seconds at most.
 pub(super) const LONGEST: u32 = 20;
 
@@ -40,6 +50,42 @@ impl RoundTrips {
         let last = self.rtts.len().checked_sub(1)?;
         self.rtts.get((last as f64 * share).ceil() as usize).copied()
     }
+
+    fn median(&self) -> Duration {
+        self.quantile(0.5).unwrap_or_default()
+    }
+
+    /// Whether so many got lost, or waited, that their own rate may be the cause.
+    fn is_doubtful(&self) -> bool {
+        let least = self.quantile(0.0).unwrap_or_default();
+        self.count.interval().0 > SURELY_LOST || self.median() > least * 2 + STANDING
+    }
+
+    /// Whether fewer got lost at this other rate, or they waited far less.
+    fn is_worse_than(&self, slower: &Self) -> bool {
+        let lost = self.count.loss() > slower.count.loss() && likelihood_ratio(self.count, slower.count) >= DIFFER;
+        lost || slower.count.answered > 0 && self.median() > slower.median() * 2
+    }
+}
+
+/// Round trips of so many packets, counted at this rate or, where it is itself what loses or delays them, at a quarter of it, and so on:
+/// the search may have taken a slow line for a fast one.
+fn at_a_rate_that_costs_nothing(
+    most: u32,
+    mut pps: u32,
+    mut count: impl FnMut(u32, u32) -> Result<RoundTrips, Problem>,
+) -> Result<RoundTrips, Problem> {
+    let mut found = count(most, pps)?;
+    let mut quarters = 0;
+    while quarters < MOST_QUARTERS && pps > 1 && found.is_doubtful() {
+        let slower = (pps / 4).max(1);
+        let few = count((most / 4).max(FEWEST_TRIPS), slower)?;
+        if !found.is_worse_than(&few) {
+            break;
+        }
+        (found, pps, quarters) = (few, slower, quarters + 1);
+    }
+    if quarters > 0 { count(most, pps) } else { Ok(found) }
 }
 
 /// A path whose largest packet is known.
@@ -57,10 +103,20 @@ pub(super) struct Prober<'a> {
 impl Prober<'_> {
     /// Counts round-trip times with so many packets at most.
     pub(super) fn round_trips(&self, most: u32) -> Result<(RoundTrips, Cost), Problem> {
+        // A tenth of the narrowest link's rate, so that none waits for another.
         let pps = (1.5 / self.report.pace.as_secs_f64().max(1e-3)).min(500.0) as u32;
         let pps = self.options.pps.unwrap_or(pps).min(pps).max(1);
+        let mut cost = Cost::default();
+        let trips = at_a_rate_that_costs_nothing(most, pps, |most, pps| {
+            let (trips, of_these) = self.count_round_trips(most, pps)?;
+            cost = cost.plus(of_these);
+            Ok(trips)
+        })?;
+        Ok((trips, cost))
+    }
+
+    fn count_round_trips(&self, most: u32, pps: u32) -> Result<(RoundTrips, Cost), Problem> {
         let least = if self.target.ip.is_ipv6() { SMALL + 20 } else { SMALL };
-        // A tenth of the narrowest link's rate, so that none waits for another.
         let (scan, cost) = self.scan(vec![least.min(self.pmtu)], most.min(pps.saturating_mul(LONGEST)), pps, 2)?;
         let mut rtts: Vec<Duration> = scan.rtts().collect();
         let steps: Duration = rtts.windows(2).map(|pair| pair[0].abs_diff(pair[1])).sum();
@@ -131,5 +187,40 @@ impl Prober<'_> {
             }
         }
         Ok((None, cost))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A line that carries so many packets a second, loses this share of them anyway, and keeps others waiting where more come.
+    fn line(carries: u32, loss: f64) -> impl FnMut(u32, u32) -> Result<RoundTrips, Problem> {
+        move |most, pps| {
+            let passed = (f64::from(carries) / f64::from(pps)).min(1.0) * (1.0 - loss);
+            let answered = (f64::from(most) * passed).round() as u32;
+            let rtts =
+                (0..answered).map(|n| Duration::from_millis(40 + if pps > carries { 5 * u64::from(n) } else { 0 }));
+            let count = LossCount { sent: most, answered };
+            Ok(RoundTrips { rtts: rtts.collect(), count, reordered: 0, jitter: None })
+        }
+    }
+
+    #[test]
+    fn loss_by_the_rate_of_the_count_itself_is_not_told_as_the_paths() {
+        let trips = at_a_rate_that_costs_nothing(200, 500, line(95, 0.0)).unwrap();
+        assert_eq!((trips.count, trips.median()), (LossCount { sent: 200, answered: 200 }, Duration::from_millis(40)));
+    }
+
+    #[test]
+    fn loss_of_the_path_is_counted_once_and_asked_about_once() {
+        for (loss, asked) in [(0.0, vec![(200, 500)]), (0.1, vec![(200, 500), (50, 125)])] {
+            let (mut path, mut calls) = (line(1000, loss), Vec::new());
+            let trips = at_a_rate_that_costs_nothing(200, 500, |most, pps| {
+                calls.push((most, pps));
+                path(most, pps)
+            });
+            assert_eq!((trips.unwrap().count.loss(), calls), (loss, asked));
+        }
     }
 }
