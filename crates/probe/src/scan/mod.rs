@@ -11,6 +11,8 @@
 mod goodput;
 /// What is sent next.
 mod plan;
+/// Whether it is the scan's own rate that loses packets.
+mod rate;
 /// How probes get lost: whether the size counts, and from which on.
 mod weigh;
 
@@ -90,7 +92,7 @@ pub struct Directions {
     pub reverse: f64,
 }
 
-/// Short packets at the scan's rate and at half of it.
+/// Short packets at the scan's rate and at half of it; or long ones, where those get lost more often.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RateCheck {
     /// Loss at the scan's rate.
@@ -101,6 +103,8 @@ pub struct RateCheck {
     pub halvings: u32,
     /// Whether even the last of the rates causes loss.
     pub persists: bool,
+    /// Whether it is of long packets.
+    pub long: bool,
 }
 
 impl RateCheck {
@@ -125,6 +129,7 @@ pub struct Loose {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Arms,
+    Rate,
     Narrow,
     Split,
     Loose,
@@ -152,8 +157,8 @@ impl Flight {
 struct Block {
     /// Whether its losses count for the sizes.
     counts: bool,
-    /// At half the rate.
-    slow: bool,
+    /// How many times as far apart as the first ones that count; 0 for no further than the scan's gap.
+    slower: f64,
 }
 
 /// A scan of loss by size.
@@ -165,6 +170,8 @@ pub struct Scan {
     over: bool,
     /// Whether and by how much it is clear that the size counts.
     evidence: Option<f64>,
+    /// Whether it isn't the scan's rate that makes it do so.
+    size_counts: bool,
     /// Packets sent when that became clear.
     clear_at: u32,
     /// What is to be sent, and with which block.
@@ -199,6 +206,7 @@ impl Scan {
             stage: Stage::Arms,
             over: false,
             evidence: None,
+            size_counts: false,
             clear_at: 0,
             queue: VecDeque::new(),
             flights: Vec::new(),
@@ -243,24 +251,24 @@ impl Scan {
         let step = all.div_ceil(room);
         let chosen = self.config.sizes.iter().rev().step_by(step.max(1));
         let sizes: Vec<u16> = chosen.flat_map(|size| std::iter::repeat_n(*size, count(size) as usize)).collect();
-        self.send(sizes, true, false);
+        self.send(sizes, true, 0.0);
     }
 
     /// Queues probes of these sizes in random order; where directions are told apart, half of each size are old segments.
-    fn send(&mut self, mut sizes: Vec<u16>, counts: bool, slow: bool) {
+    fn send(&mut self, mut sizes: Vec<u16>, counts: bool, slower: f64) {
         sizes.sort_unstable();
         let kind = |index: usize| match self.config.kind {
             Kind::Echo if self.config.split && index % 2 == 1 => Kind::OldSegment,
             kind => kind,
         };
         let stream = sizes.into_iter().enumerate().map(|(index, size)| (size, kind(index))).collect();
-        self.queue_up(stream, counts, slow);
+        self.queue_up(stream, counts, slower);
     }
 
-    fn queue_up(&mut self, mut stream: Vec<(u16, Kind)>, counts: bool, slow: bool) {
+    fn queue_up(&mut self, mut stream: Vec<(u16, Kind)>, counts: bool, slower: f64) {
         stream.shuffle(&mut self.rng);
         let block = self.blocks.len();
-        self.blocks.push(Block { counts, slow });
+        self.blocks.push(Block { counts, slower });
         self.queue.extend(stream.into_iter().map(|(size, kind)| (size, kind, block)));
     }
 
@@ -317,12 +325,11 @@ impl Scan {
         self.reordered
     }
 
-    /// Where loss begins, if it is clear that it does.
+    /// Where loss begins, if it is clear that it does, and not by the scan's rate.
     #[must_use]
     pub fn threshold(&self) -> Option<Threshold> {
-        let evidence = self.evidence?;
-        let places = self.places();
-        let best = *places.iter().max_by(|one, other| one.weight.total_cmp(&other.weight))?;
+        let evidence = self.evidence.filter(|_| self.size_counts)?;
+        let (places, best) = (self.places(), self.best_place()?);
         let mut sum = 0.0;
         let safe = places.iter().find(|place| {
             sum += place.weight;
@@ -340,6 +347,10 @@ impl Scan {
 
     fn places(&self) -> Vec<Place> {
         weigh::places(&self.counts_by_size())
+    }
+
+    fn best_place(&self) -> Option<Place> {
+        self.places().into_iter().max_by(|one, other| one.weight.total_cmp(&other.weight))
     }
 
     /// How much the stake has become, by all blocks of which every probe's fate is known.
@@ -386,7 +397,7 @@ impl Scan {
         Some(Directions { forward, reverse: (1.0 - (1.0 - both) / (1.0 - forward)).max(0.0) })
     }
 
-    /// Whether losses of short packets come from the scan's own rate, if there were any to ask about.
+    /// Whether losses come from the scan's own rate, if there were any to ask about.
     #[must_use]
     pub const fn rate_check(&self) -> Option<RateCheck> {
         self.checked
@@ -433,8 +444,8 @@ impl Scan {
     /// When the next in the queue may leave.
     fn not_before(&self) -> Time {
         let Some((_, _, block)) = self.queue.front() else { return Time::ZERO };
-        let slow = self.blocks.get(*block).is_some_and(|block| block.slow);
-        let gap = if slow { (self.gap_so_far() * 2).max(self.gap) } else { self.gap };
+        let slower = self.blocks.get(*block).map_or(0.0, |block| block.slower);
+        let gap = if slower > 0.0 { self.gap_so_far().mul_f64(slower).max(self.gap) } else { self.gap };
         self.flights.last().map_or(Time::ZERO, |flight| flight.sent + gap)
     }
 

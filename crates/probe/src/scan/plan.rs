@@ -1,5 +1,5 @@
-use super::{RateCheck, Scan, Stage};
-use crate::{Kind, LossCount, Time, likelihood_ratio};
+use super::{Scan, Stage};
+use crate::{Kind, LossCount};
 use rand::RngExt as _;
 
 /// A stake that has grown so many times says that the size makes a difference: wrong once in a thousand scans at most.
@@ -17,14 +17,8 @@ const EXACT: f64 = 0.03;
 /// Probes at a time for that, and how many of a thousand are echoes, which lose more.
 const SPLIT: u32 = 1500;
 const ECHOES: u32 = 600;
-/// More short packets than this share must surely get lost before the scan asks whether its own rate is the cause.
-const DOUBTFUL: f64 = 0.003;
-/// Probes at half the rate, and as many at the full rate.
-const RATE_CHECK: u32 = 200;
-/// The rate is halved no more often.
-const MOST_HALVINGS: u32 = 3;
-/// Two losses at different rates differ from this likelihood ratio on (once in a thousand times by chance).
-const DIFFER: f64 = 10.83;
+/// So many packets are kept for the question whether it is the scan's rate that loses the long ones.
+const RESERVE: u32 = 200;
 /// Probes that routers may cut into fragments.
 const LOOSE: u32 = 12;
 
@@ -43,6 +37,7 @@ impl Scan {
         while self.queue.is_empty() && self.stage != Stage::Done {
             let more = match self.stage {
                 Stage::Arms => self.plan_arms(),
+                Stage::Rate => self.plan_rate_of_long(),
                 Stage::Narrow => self.plan_narrow(),
                 Stage::Split => self.plan_split(),
                 Stage::Loose => self.plan_loose(),
@@ -50,7 +45,8 @@ impl Scan {
             };
             self.stage = match self.stage {
                 stage if more => stage,
-                Stage::Arms => Stage::Narrow,
+                Stage::Arms => Stage::Rate,
+                Stage::Rate => Stage::Narrow,
                 Stage::Narrow => Stage::Split,
                 Stage::Split => Stage::Loose,
                 Stage::Loose | Stage::Done => Stage::Done,
@@ -86,10 +82,11 @@ impl Scan {
         let longest = counts.iter().skip(counts.len() - counts.len().div_ceil(10));
         let longest = longest.fold(LossCount::default(), |sum, row| sum.plus(row.1));
         let harmless = longest.interval_at(0.999).1 < HARMLESS;
-        // The last look before all must be quick comes just then.
-        let until = match self.config.quick.saturating_sub(self.packets()) {
+        // The last look before all must be quick comes just then, and leaves room for the question whether it is the rate.
+        let until = match self.config.quick.saturating_sub(self.packets() + self.config.quick / 24) {
             left @ 40.. => left,
-            _ => self.left(),
+            // Some are kept for that.
+            _ => self.left().saturating_sub(RESERVE.min(self.config.most / 10)),
         };
         let block = (self.packets() / 4).max(self.config.quick / 8).min(until);
         if self.evidence.is_some() || harmless || block < 40 {
@@ -102,7 +99,7 @@ impl Scan {
         sizes.extend(self.draw(near, (0.0, PROBABLY), Side::Below));
         sizes.extend(self.draw(near, (1.0 - PROBABLY, 1.0), Side::Above));
         sizes.extend(std::iter::repeat_n(short, ends as usize).chain(std::iter::repeat_n(long, ends as usize)));
-        self.send(sizes, true, false);
+        self.send(sizes, true, 0.0);
         true
     }
 
@@ -127,67 +124,11 @@ impl Scan {
         drawn
     }
 
-    /// Whether probes that check the rate are on their way.
-    fn checks_rate(&self) -> bool {
-        self.blocks.iter().any(|block| block.slow)
-    }
-
-    /// Where short packets get lost: do they at half the rate, too?
-    fn plan_rate(&mut self, short: u16) -> bool {
-        if self.checks_rate() {
-            let checking = self.blocks.len().saturating_sub(2);
-            let of_blocks = |slow: bool| {
-                let short = self.known().filter(|(flight, block)| {
-                    flight.size == short && block.slow == slow && (block.counts || flight.block >= checking)
-                });
-                short.fold(LossCount::default(), |sum, (flight, _)| {
-                    sum.plus(LossCount { sent: 1, answered: u32::from(flight.answered.is_some()) })
-                })
-            };
-            return self.judge_rate(of_blocks(false), of_blocks(true));
-        }
-        // Of the shortest tenth: loss rarely begins among them.
-        let counts = self.counts_by_size();
-        let low = counts.iter().take(counts.len().div_ceil(10)).fold(LossCount::default(), |sum, row| sum.plus(row.1));
-        if low.interval().0 < DOUBTFUL || self.left() < 2 * RATE_CHECK {
-            return false;
-        }
-        for slow in [true, false] {
-            self.send(vec![short; RATE_CHECK as usize], false, slow);
-        }
-        true
-    }
-
-    /// Begins anew at half the rate if short packets got lost by the rate; tells whether it does.
-    fn judge_rate(&mut self, full: LossCount, half: LossCount) -> bool {
-        let caused = full.loss() > half.loss() && likelihood_ratio(full, half) >= DIFFER;
-        let again = caused && self.halvings < MOST_HALVINGS && self.left() >= self.config.first;
-        self.halvings += u32::from(again);
-        self.checked = Some(RateCheck { full, half, halvings: self.halvings, persists: caused && !again });
-        self.rate_known = !again;
-        if again {
-            // What was counted at the old rate says nothing.
-            self.gap = self.gap_so_far() * 2;
-            self.blocks.iter_mut().for_each(|block| block.counts = false);
-            self.evidence = None;
-            self.cover();
-        }
-        self.blocks.iter_mut().for_each(|block| block.slow = false);
-        again
-    }
-
-    /// The mean time from one probe to the next in the first block that counts.
-    pub(super) fn gap_so_far(&self) -> Time {
-        let Some(block) = self.blocks.iter().position(|block| block.counts) else { return self.gap };
-        let times: Vec<Time> =
-            self.flights.iter().filter(|flight| flight.block == block).map(|flight| flight.sent).collect();
-        let (Some(first), Some(last)) = (times.first(), times.last()) else { return self.gap };
-        last.saturating_sub(*first) / u32::try_from(times.len().max(2) - 1).unwrap_or(1)
-    }
-
     /// More of the sizes at which loss may begin, as long as those are many.
     fn plan_narrow(&mut self) -> bool {
-        let (Some(_), Some((short, long))) = (self.evidence, self.ends()) else { return false };
+        let Some((short, long)) = self.ends().filter(|_| self.evidence.is_some() && self.size_counts) else {
+            return false;
+        };
         let places = self.places();
         let best = places.iter().enumerate().max_by(|one, other| one.1.weight.total_cmp(&other.1.weight));
         let Some((best, place)) = best else { return false };
@@ -203,7 +144,7 @@ impl Scan {
         let (shorts, longs) = (block / 20, block / 10);
         let mut sizes = self.draw(block - shorts - longs, (0.0, 1.0), Side::Both);
         sizes.extend(std::iter::repeat_n(short, shorts as usize).chain(std::iter::repeat_n(long, longs as usize)));
-        self.send(sizes, true, false);
+        self.send(sizes, true, 0.0);
         true
     }
 
@@ -220,7 +161,7 @@ impl Scan {
         }
         let echoes = left * ECHOES / 1000;
         let stream = (0..left).map(|turn| (long, if turn < echoes { Kind::Echo } else { Kind::OldSegment }));
-        self.queue_up(stream.collect(), true, false);
+        self.queue_up(stream.collect(), true, 0.0);
         true
     }
 
@@ -234,7 +175,7 @@ impl Scan {
         // A dozen tell from this loss on.
         let lossy = self.threshold().filter(|found| found.high.loss() >= 0.25).and_then(|_| self.passing().last());
         let Some(size) = beyond.or(lossy) else { return false };
-        self.queue_up(vec![(size, Kind::LooseEcho); LOOSE as usize], false, false);
+        self.queue_up(vec![(size, Kind::LooseEcho); LOOSE as usize], false, 0.0);
         true
     }
 }

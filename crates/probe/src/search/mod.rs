@@ -24,6 +24,8 @@ mod ration;
 mod report;
 /// Where nearly all probes stay unanswered.
 mod scarce;
+/// Whether losses are those of long packets.
+mod size_loss;
 
 pub use flows::FlowTally;
 pub use report::{Clamp, Finding, Hint, Hop, PathKind, SearchReport, SizeTally};
@@ -80,6 +82,8 @@ enum Purpose {
     Quote,
     /// To count losses of one arm.
     Loss(usize),
+    /// To count losses of the longest at a lower rate.
+    SlowLoss,
     /// To hear what routers say, where the probes themselves don't.
     Hint,
     /// To see whether the hop behind the last one that a longer packet reached says anything at all.
@@ -201,6 +205,8 @@ pub struct Search {
     quotes_asked: bool,
     unreachable: Option<u8>,
     arms: [LossCount; 2],
+    /// Losses of the longest at a lower rate.
+    slow_loss: LossCount,
     undecided: bool,
     changed: bool,
     gave_up: bool,
@@ -257,6 +263,7 @@ impl Search {
             quotes_asked: false,
             unreachable: None,
             arms: [LossCount::default(); 2],
+            slow_loss: LossCount::default(),
             undecided: false,
             changed: false,
             gave_up: false,
@@ -402,6 +409,7 @@ impl Search {
                 self.evidence.recount(flight.item.size, before, fate);
             }
             Purpose::Loss(arm) if fate == Fate::Answered && before != Fate::Answered => self.arms[arm].answered += 1,
+            Purpose::SlowLoss if fate == Fate::Answered && before != Fate::Answered => self.slow_loss.answered += 1,
             _ => {}
         }
     }
@@ -457,10 +465,12 @@ impl Machine for Search {
         match item.purpose {
             Purpose::Size => self.evidence.sent(item.size, self.round),
             Purpose::Loss(arm) => self.arms[arm].sent += 1,
+            Purpose::SlowLoss => self.slow_loss.sent += 1,
             Purpose::Flow => self.flows.push(now),
             _ => {}
         }
-        self.not_before = self.not_before.max(now + self.pace);
+        let gap = if item.purpose == Purpose::SlowLoss { self.slow_gap() } else { self.pace };
+        self.not_before = self.not_before.max(now + gap);
         let (round, of_evidence) = (self.round, self.begun);
         self.flights.push(Flight { item, sent: now, answered: now, round, of_evidence, fate: Fate::Waiting });
         if item.purpose != Purpose::Hedge {

@@ -1,8 +1,6 @@
 use super::evidence::Fate;
 use super::{Above, Evidence, Flight, Item, Purpose, Search, Stage, USUAL_LEAST};
-use crate::search::report::CLEAR;
-use crate::{Kind, Time, likelihood_ratio, repeats_for};
-use rand::seq::SliceRandom as _;
+use crate::{Kind, Time, repeats_for};
 use std::collections::BTreeMap;
 
 /// The sizes of the first burst, bytes: MTUs of the real world (RFC 1191 section 7.1, and what tunnels, PPPoE and VPNs
@@ -27,10 +25,6 @@ const RATION: u32 = 12;
 const RATION_PAUSE: Time = Time::from_millis(1100);
 /// So often: on a busy path the only word of a pause may be lost, or come too late.
 const PATIENCE: u8 = 2;
-/// Probes of one arm and block when losses are counted.
-const BLOCK: u32 = 40;
-/// Probes of one arm at most.
-const MOST_OF_AN_ARM: u32 = 200;
 /// Rounds that may say nothing before it's over.
 const MOST_VOIDS: u32 = 3;
 /// How far a hole is looked for when nothing tells how many hops there are.
@@ -527,29 +521,6 @@ impl Search {
                 self.finish();
             }
         }
-    }
-
-    /// Short and long packets in random order, when any that should get through was lost.
-    fn plan_loss(&mut self) {
-        let Some(pmtu) = self.evidence.passed() else { return self.finish() };
-        let lost = self.evidence.loss_below(pmtu) > 0.0 || self.flows_lost_some();
-        let lossy = self.config.losses && lost && self.kind_for(pmtu) != Kind::Udp;
-        let [short, long] = self.arms;
-        let clear = likelihood_ratio(short, long) >= CLEAR || self.uneven_flows().is_some();
-        let lossless = short.sent > 0 && short.plus(long).lost() == 0;
-        if !lossy || clear || lossless || long.sent >= MOST_OF_AN_ARM {
-            self.stage = Stage::Clamp;
-            return;
-        }
-        let small = if self.config.v6 { 1280 } else { USUAL_LEAST }.min(pmtu);
-        let kind = self.method();
-        let mut block = Vec::with_capacity(2 * BLOCK as usize);
-        for (arm, size) in [(0, small), (1, pmtu)] {
-            let item = Item { kind, size, ttl: None, purpose: Purpose::Loss(arm) };
-            block.extend(std::iter::repeat_n(item, BLOCK as usize));
-        }
-        block.shuffle(&mut self.rng);
-        self.queue.extend(block);
     }
 
     /// The target names a small MSS: what did the routers on the way see of ours?

@@ -77,6 +77,8 @@ pub enum Finding {
     },
     /// Packets get lost whatever their size.
     RandomLoss,
+    /// Long packets get lost more often than short ones, and fewer or none where they leave slower.
+    LossByRate,
     /// What had got through before didn't any more.
     PathChanged,
     /// The target refuses connections at the port, and that is all that it answers.
@@ -228,8 +230,7 @@ impl Search {
         if self.uneven_flows().is_some() {
             return PathKind::NarrowBranch;
         }
-        let [short, long] = self.arms;
-        if likelihood_ratio(short, long) >= CLEAR && long.loss() > short.loss() {
+        if self.long_lose_more() && self.is_by_rate() == Some(false) {
             return PathKind::SizeDependentLoss;
         }
         if self.hole_above().is_some() {
@@ -381,6 +382,9 @@ impl Search {
         let both = self.arms[0].plus(self.arms[1]);
         if both.lost() > 0 && likelihood_ratio(self.arms[0], self.arms[1]) < CLEAR {
             found.push(Finding::RandomLoss);
+        }
+        if self.long_lose_more() && self.is_by_rate() != Some(false) && self.slow_loss.sent > 0 {
+            found.push(Finding::LossByRate);
         }
         if self.changed {
             found.push(Finding::PathChanged);

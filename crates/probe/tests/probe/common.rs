@@ -40,6 +40,8 @@ pub struct Link {
     pub mute: bool,
     /// A policer: so many packets at once, and so many per second.
     pub police: Option<(f64, f64)>,
+    /// One that counts bytes.
+    pub police_bytes: Option<(f64, f64)>,
     /// The router clears "don't fragment".
     pub clears_df: bool,
 }
@@ -59,6 +61,7 @@ impl Link {
             tamper: None,
             mute: false,
             police: None,
+            police_bytes: None,
             clears_df: false,
         }
     }
@@ -163,7 +166,7 @@ struct World<'a> {
     net: &'a Net,
     rng: ChaCha8Rng,
     limits: Vec<Bucket>,
-    policers: Vec<Bucket>,
+    policers: Vec<[Bucket; 2]>,
     echoes: Bucket,
 }
 
@@ -186,14 +189,19 @@ impl Queues {
 
 /// Takes a token, if the limit leaves one.
 fn allowed(bucket: &mut Bucket, limit: Option<(f64, f64)>, now: Time) -> bool {
+    allows(bucket, limit, now, 1.0)
+}
+
+/// Takes so many.
+fn allows(bucket: &mut Bucket, limit: Option<(f64, f64)>, now: Time, many: f64) -> bool {
     let Some((burst, rate)) = limit else { return true };
     let now = now.as_secs_f64().max(bucket.at);
     bucket.tokens = (bucket.tokens + (now - bucket.at) * rate).min(burst);
     bucket.at = now;
-    if bucket.tokens < 1.0 {
+    if bucket.tokens < many {
         return false;
     }
-    bucket.tokens -= 1.0;
+    bucket.tokens -= many;
     true
 }
 
@@ -266,7 +274,8 @@ impl World<'_> {
                 let quote = Quote { tos: Some(tos), dont_fragment: (!net.v6).then_some(dont_fragment), options };
                 return (net.expires && !link.mute).then(|| answer(hops, router, ProbeAnswer::Expired { quote }))?;
             }
-            if !allowed(&mut self.policers[number], link.police, now) {
+            let [packets, bytes] = &mut self.policers[number];
+            if !allowed(packets, link.police, now) || !allows(bytes, link.police_bytes, now, probe.ip_len.into()) {
                 return None;
             }
             if probe.ip_len > link.mtu && (dont_fragment || number == 0) {
@@ -335,7 +344,7 @@ fn run_over(
     });
     let limits = limits.collect();
     let bucket = |limit: Option<(f64, f64)>| Bucket { tokens: limit.map_or(0.0, |(burst, _)| burst), at: 0.0 };
-    let policers = net.links.iter().map(|link| bucket(link.police)).collect();
+    let policers = net.links.iter().map(|link| [bucket(link.police), bucket(link.police_bytes)]).collect();
     let echoes = bucket(net.echoes);
     let mut world = World { net, rng: ChaCha8Rng::seed_from_u64(net.seed), limits, policers, echoes };
     let mut queues = Queues::default();

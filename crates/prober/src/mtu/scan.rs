@@ -237,6 +237,7 @@ impl Scanned {
             halvings: check.halvings,
             caused_by_rate: check.persists || check.halvings > 0,
             ruled_out: check.is_ruled_out(),
+            of_long_packets: check.long,
             persists: check.persists,
         };
         let Goodput { loss_based, rate_based } = self.gain;

@@ -55,7 +55,7 @@ pub struct LooseAnswer {
     pub answered: u32,
 }
 
-/// Short packets at the scan's rate and at half of it.
+/// Short packets at the scan's rate and at half of it; or long ones, where those get lost more often.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct RateCheckAnswer {
     /// The share lost at the scan's rate.
@@ -69,6 +69,8 @@ pub struct RateCheckAnswer {
     /// Whether the last rate is ruled out as a cause. Where neither is true, it is open.
     #[serde(rename = "rate_ruled_out")]
     pub ruled_out: bool,
+    /// Whether it is of long packets, at half as many bytes a second.
+    pub of_long_packets: bool,
     /// Whether even its last rate does.
     #[serde(skip)]
     pub persists: bool,

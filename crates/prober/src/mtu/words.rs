@@ -66,6 +66,10 @@ pub(super) fn findings(report: &SearchReport) -> Vec<String> {
             "the target itself names an MSS of {mss}: no router before it lowers it, so its way back may be narrower"
         ),
         Finding::RandomLoss => "packets of every size get lost".to_owned(),
+        Finding::LossByRate => {
+            "long packets get lost where many come at once, and fewer where they come slower: a policer or a short queue"
+                .to_owned()
+        }
         Finding::PortRefused => "the target refuses TCP connections at that port".to_owned(),
         Finding::TooFewAnswers => {
             "too few probes were answered to tell what vanishes: answers are rationed, or nearly all get lost"

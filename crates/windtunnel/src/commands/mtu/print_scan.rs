@@ -77,9 +77,12 @@ fn verdict(search: &SearchAnswer, scan: &ScanAnswer) -> String {
         let beyond = if dead { ", and longer packets don't get through" } else { "" };
         let from = search.sizes.iter().map(|row| row.size).min().unwrap_or_default();
         let could = unseen(search);
-        return format!(
-            "from {from} to {best} bytes no loss that depends on the size was found{beyond}\n{could}{more}{cost}"
-        );
+        let open = scan.rate_check.filter(|check| check.of_long_packets && !check.ruled_out && check.halvings == 0);
+        let what = match open {
+            Some(_) => "longer packets get lost more often, perhaps by the scan's own rate",
+            None => "no loss that depends on the size was found",
+        };
+        return format!("from {from} to {best} bytes {what}{beyond}\n{could}{more}{cost}");
     };
     let mut text = format!(
         "loss begins between {} and {} bytes: {:.1} % above, {:.1} % below (evidence {} to 1)\n",
@@ -147,6 +150,12 @@ fn asides(search: &SearchAnswer, scan: &ScanAnswer) -> String {
     if let Some(check) = scan.rate_check {
         let (full, half) = (check.loss_full * 100.0, check.loss_half * 100.0);
         let what = match (check.persists, check.halvings, check.ruled_out) {
+            (false, _, true) if check.of_long_packets => {
+                "long packets get lost at half the rate, too: it isn't the scan's"
+            }
+            (false, 0, false) if check.of_long_packets => {
+                "long packets get lost more often than short ones; whether that is the scan's own rate is open, for want of packets"
+            }
             (true, ..) => "the scan's own rate causes loss, even after it was halved: ask for fewer with --pps",
             (false, 0, true) => "short packets get lost too, and not because of the scan's rate",
             (false, 0, false) => {
@@ -156,7 +165,7 @@ fn asides(search: &SearchAnswer, scan: &ScanAnswer) -> String {
             (false, ..) => "the scan's own rate caused loss; it began anew at a lower one",
         };
         let _ = writeln!(text, "  {what} ({full:.1} % lost at full rate, {half:.1} % at half)");
-        if scan.threshold.is_none() && !check.persists && check.halvings == 0 {
+        if scan.threshold.is_none() && !check.persists && check.halvings == 0 && !check.of_long_packets {
             let _ = writeln!(text, "  all sizes get lost alike, those below the scanned ones too");
         }
     }
