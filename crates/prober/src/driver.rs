@@ -135,10 +135,14 @@ impl Driver {
         let reverse =
             reverse_search.as_mut().and_then(|reverse_search| reverse_search.finish(&self.wire, forward, &self.cancel));
         connections.iter().for_each(|connection| self.wire.reset(&ends, connection));
-        let time = |from: Time, to: Time| to.saturating_sub(from);
-        let on_top = Cost { packets: reverse_search.map_or(0, |b| b.packets), time: time(searched, now()) };
         outcome?;
-        Ok(SearchPass { cost: Cost { packets, time: time(begin, searched) }, reverse_pmtu: reverse, on_top, failed })
+        // What comes back is shorter than what gets there: it may be that somebody lowers our MSS, which the target doesn't show.
+        let asks = reverse < forward && reverse.is_some() && search.ask_for_quotes();
+        let quotes = if asks { self.run(target, search, limit)?.packets } else { 0 };
+        let reverse_pmtu = reverse.filter(|_| !(asks && search.sees_lowered_mss()));
+        let time = |from: Time, to: Time| to.saturating_sub(from);
+        let on_top = Cost { packets: quotes + reverse_search.map_or(0, |b| b.packets), time: time(searched, now()) };
+        Ok(SearchPass { cost: Cost { packets, time: time(begin, searched) }, reverse_pmtu, on_top, failed })
     }
 
     /// Runs a target's machine until it is done or the time is up.

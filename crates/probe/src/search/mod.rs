@@ -14,6 +14,8 @@ mod dont_fragment;
 mod evidence;
 /// Connections that load balancers may send other ways.
 mod flows;
+/// Whether somebody lowers the MSS.
+mod mss;
 /// What the narrowest link needs for a packet.
 mod pace;
 /// What the next burst holds.

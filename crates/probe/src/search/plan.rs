@@ -532,6 +532,11 @@ impl Search {
         if !suspicious || self.quotes_asked || !self.config.kinds.contains(&Kind::OldSegment) {
             return self.finish();
         }
+        self.push_quotes();
+    }
+
+    /// SYNs whose hops run out, one for each router.
+    pub(super) fn push_quotes(&mut self) {
         self.quotes_asked = true;
         let hops = self.hops_away.unwrap_or(MOST_HOPS).min(MOST_HOPS);
         let item = |ttl| Item { kind: Kind::Syn, size: 44, ttl: Some(ttl), purpose: Purpose::Quote };

@@ -70,9 +70,10 @@ pub enum Finding {
     },
     /// Long echoes get there, and vanish on their way back.
     EchoLostOnItsWayBack,
-    /// The target itself names a small MSS: no router that was heard has lowered it.
+    /// A small MSS comes back, and no router that was heard has lowered this host's own: it is the target's choice, or was lowered on its
+    /// way back, or by the last router.
     TargetsMss {
-        /// What it names, bytes.
+        /// What comes back, bytes.
         mss: u16,
     },
     /// Packets get lost whatever their size.
@@ -331,27 +332,6 @@ impl Search {
         pmtu < self.max && !self.evidence.hints.iter().any(|hint| hint.mtu == pmtu)
     }
 
-    /// Whether the target names a smaller MSS than the path carries, and where it became so.
-    pub(super) fn clamp(&self, pmtu: u16) -> Option<Clamp> {
-        let headers = if self.config.v6 { 60 } else { 40 };
-        let should = pmtu.saturating_sub(headers);
-        let to = self.mss.filter(|mss| *mss < should)?;
-        let offered = self.config.max.saturating_sub(headers);
-        let seen = self.quoted_mss.iter().find(|(_, (_, mss))| *mss < offered);
-        if self.target_names_it() {
-            return None;
-        }
-        let hop = seen.map(|(ttl, (address, _))| Hop { ttl: *ttl, address: *address });
-        Some(Clamp { from: offered, to, hop })
-    }
-
-    /// Whether routers quote the MSS as this host offers it: what is smaller in the answer is the target's own word, which
-    /// may know of a narrower way back.
-    fn target_names_it(&self) -> bool {
-        let offered = self.config.max.saturating_sub(if self.config.v6 { 60 } else { 40 });
-        !self.quoted_mss.is_empty() && self.quoted_mss.values().all(|(_, mss)| *mss >= offered)
-    }
-
     fn echo_blocked(&self) -> bool {
         self.tried.contains(&Kind::Echo) && self.method() != Kind::Echo && !self.short_answers && !self.scarce
     }
@@ -376,7 +356,7 @@ impl Search {
         if self.short_answers {
             found.push(Finding::EchoLostOnItsWayBack);
         }
-        if let Some(mss) = self.mss.filter(|_| self.target_names_it()) {
+        if let Some(mss) = self.evidence.passed().and_then(|pmtu| self.small_mss_of_target(pmtu)) {
             found.push(Finding::TargetsMss { mss });
         }
         let both = self.arms[0].plus(self.arms[1]);

@@ -92,6 +92,8 @@ pub struct Net {
     /// Whether routers say "time exceeded".
     pub expires: bool,
     pub mss: u16,
+    /// Routers lower the MSS on the way there alone.
+    pub clamps_one_way: bool,
     /// The longest packet that this host's TCP sends, when a cached path MTU says so.
     pub stream_limit: u16,
     /// The pace at which probes leave.
@@ -124,6 +126,7 @@ impl Net {
             udp: Some((6.0, 1.0)),
             expires: true,
             mss: 1460,
+            clamps_one_way: false,
             stream_limit: u16::MAX,
             pps: 20_000,
             later: None,
@@ -306,7 +309,10 @@ impl World<'_> {
             }
             Kind::Syn if net.refuses => (ProbeAnswer::Refused, 40),
             Kind::RefusedSyn if net.refuses => (ProbeAnswer::Reached { ttl: None }, 40),
-            Kind::Syn if net.tcp => (ProbeAnswer::Open { mss: options.mss.min(Some(net.mss)), sack: true }, 44),
+            Kind::Syn if net.tcp => {
+                let heard = if net.clamps_one_way { None } else { options.mss };
+                (ProbeAnswer::Open { mss: Some(net.mss.min(heard.unwrap_or(u16::MAX))), sack: true }, 44)
+            }
             Kind::Udp if net.udp.is_some() && allowed(&mut self.limits[0], net.udp, now) => {
                 (ProbeAnswer::Reached { ttl: Some(61) }, 56)
             }

@@ -220,6 +220,28 @@ fn a_small_mss_that_no_router_has_lowered_is_the_targets_own() {
 }
 
 #[test]
+fn an_mss_that_is_lowered_on_the_way_there_alone_is_found_where_it_is_asked_for() {
+    for v6 in [false, true] {
+        let mut net = Net { clamps_one_way: true, v6, links: vec![Link::mtu(1500); 3], ..Net::new(4) };
+        let lowered = |net: &Net| {
+            let mut search = search(net, &ALL);
+            run(net, &mut search);
+            assert_eq!((search.report().kind, search.report().clamp), (PathKind::Clean, None));
+            assert!(search.ask_for_quotes());
+            run(net, &mut search);
+            assert!(!search.ask_for_quotes(), "once is enough");
+            (search.sees_lowered_mss(), search.report())
+        };
+        let (seen, report) = lowered(&net);
+        assert!(!seen && report.clamp.is_none() && report.findings.is_empty(), "{report:#?}");
+        net.links[1].clamp = Some(1000);
+        let (seen, report) = lowered(&net);
+        let clamp = report.clamp.map(|clamp| (clamp.to, clamp.hop.map(|hop| hop.ttl)));
+        assert_eq!((seen, report.kind, clamp), (true, PathKind::Clamped, Some((1000, Some(2)))), "{report:#?}");
+    }
+}
+
+#[test]
 fn a_router_that_names_an_impossible_mtu_is_called_a_liar() {
     for says in [0, 1, 9000] {
         let mut net = Net::new(5);

@@ -62,9 +62,12 @@ pub(super) fn findings(report: &SearchReport) -> Vec<String> {
             "packets of {lost} bytes vanish without a word before they get to the router that tells of those of {told}"
         ),
         Finding::EchoLostOnItsWayBack => "longer echoes get there and vanish on their way back".to_owned(),
-        Finding::TargetsMss { mss } => format!(
-            "the target itself names an MSS of {mss}: no router before it lowers it, so its way back may be narrower"
-        ),
+        Finding::TargetsMss { mss } => {
+            let narrow = if report.reverse_pmtu.is_some() { "" } else { "; its way back may be narrower" };
+            format!(
+                "an MSS of {mss} comes back: the target's own choice, or lowered on its way back or by the last router{narrow}"
+            )
+        }
         Finding::RandomLoss => "packets of every size get lost".to_owned(),
         Finding::LossByRate => {
             "long packets get lost where many come at once, and fewer where they come slower: a policer or a short queue"
