@@ -22,6 +22,12 @@ const FASTER: f64 = 1.3;
 const NARROW: f64 = 1.1;
 /// One whose ends lie further apart isn't told.
 const WIDEST: f64 = 1.5;
+/// Shorter packets come in less than this share of the time where it is the way there that draws them apart.
+const SHRINKS: f64 = 0.93;
+/// So many trains of those at least, and at most.
+const SHORTER_TRAINS: (usize, usize) = (1, 4);
+/// They are no shorter.
+const SHORTEST: u16 = 60;
 
 /// A rate, bits of IP packets a second.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -34,6 +40,8 @@ pub struct Bottleneck {
     pub high: Option<f64>,
     /// Whether this host's sending was what limited it: the path may be faster.
     pub sender_limited: bool,
+    /// Whether it may be the answers that come no faster, over a way back that is slower by far: the way there may be faster.
+    pub answers_limited: bool,
 }
 
 /// A few trains of packets, back to back.
@@ -41,6 +49,8 @@ pub struct Bottleneck {
 pub struct Train {
     kind: Kind,
     size: u16,
+    /// How many trains at least, and at most.
+    trains: (usize, usize),
     /// Times of sending and of answers, by number.
     flights: Vec<(Time, Option<Time>)>,
     opened: bool,
@@ -63,6 +73,7 @@ impl Train {
         Self {
             kind,
             size,
+            trains: (TRAINS, MOST_TRAINS),
             flights: Vec::new(),
             opened,
             offset: 0,
@@ -72,6 +83,27 @@ impl Train {
             heard: None,
             done: false,
         }
+    }
+
+    /// Trains of packets of half the length: see [`with_shorter`](Self::with_shorter). `None` where it is no answers that may limit
+    /// it: echoes are as long as what they answer.
+    #[must_use]
+    pub fn shorter(&self) -> Option<Self> {
+        let size = (self.size / 2).max(SHORTEST);
+        let short_answers = self.kind != Kind::Echo && size < self.size && self.bottleneck().is_some();
+        short_answers.then(|| Self { trains: SHORTER_TRAINS, ..Self::new(self.kind, size, self.least_rtt) })
+    }
+
+    /// The rate, as [`bottleneck`](Self::bottleneck), with what shorter packets show: answers are as short whatever they answer, so
+    /// that those to shorter packets come closer to each other only where it isn't they that fill the way back.
+    #[must_use]
+    pub fn with_shorter(&self, shorter: &Self) -> Option<Bottleneck> {
+        let (found, passed) = (self.bottleneck()?, self.spacing()?);
+        let short = shorter.spacing().filter(|short| short.width() <= WIDEST);
+        if short.is_some_and(|short| short.best < passed.best * SHRINKS) {
+            return Some(found);
+        }
+        Some(Bottleneck { high: None, answers_limited: true, ..found })
     }
 
     /// The rate with its interval, which holds if one packet in the middle half of all trains was held up by nobody;
@@ -114,7 +146,7 @@ impl Train {
         let sender_limited = sent < bps * FASTER;
         let high = (!sender_limited).then(|| bits / passed.low);
         let bps = bps.min(sent);
-        Some((Bottleneck { bps, low: low.min(bps), high, sender_limited }, passed.width()))
+        Some((Bottleneck { bps, low: low.min(bps), high, sender_limited, answers_limited: false }, passed.width()))
     }
 
     /// Whether more trains would say no more: nobody answers, this host is too slow, or it is known well enough.
@@ -173,8 +205,8 @@ impl Machine for Train {
         if between && self.awaits(now) {
             return None;
         }
-        if between && self.not_before <= self.last_sent() && self.sent() >= LENGTH * TRAINS {
-            self.done |= self.sent() >= LENGTH * MOST_TRAINS || self.is_sure();
+        if between && self.not_before <= self.last_sent() && self.sent() >= LENGTH * self.trains.0 {
+            self.done |= self.sent() >= LENGTH * self.trains.1 || self.is_sure();
         }
         if between && self.not_before <= self.last_sent() {
             self.not_before = now + PAUSE;
@@ -225,6 +257,8 @@ mod tests {
     struct World {
         sent_every: Time,
         gap: Time,
+        /// The way back passes one answer each so often.
+        back_gap: Time,
         /// Whoever is busy from one of these times to the other does nothing: this host, and what delivers answers.
         sending: Vec<(Time, Time)>,
         delivering: Vec<(Time, Time)>,
@@ -240,7 +274,16 @@ mod tests {
     impl World {
         fn calm(sent_every: Time, gap: Time) -> Self {
             let rng = ChaCha8Rng::seed_from_u64(0);
-            Self { sent_every, gap, sending: Vec::new(), delivering: Vec::new(), jitter: Time::ZERO, loss: 0.0, rng }
+            Self {
+                sent_every,
+                gap,
+                back_gap: Time::from_micros(2),
+                sending: Vec::new(),
+                delivering: Vec::new(),
+                jitter: Time::ZERO,
+                loss: 0.0,
+                rng,
+            }
         }
 
         /// Each is busy for so long on average, and then for so long isn't.
@@ -266,8 +309,11 @@ mod tests {
         }
 
         /// Runs trains over it.
-        fn measure(mut self, kind: Kind) -> (Train, Time) {
-            let mut train = Train::new(kind, 1400, Some(BASE));
+        fn measure(self, kind: Kind) -> (Train, Time) {
+            self.run(Train::new(kind, 1400, Some(BASE)))
+        }
+
+        fn run(mut self, mut train: Train) -> (Train, Time) {
             let (mut now, mut free, mut delivered) = (Time::ZERO, Time::ZERO, Time::ZERO);
             let mut pending: Vec<(Time, u32, ProbeAnswer)> = Vec::new();
             while !train.is_done() {
@@ -279,10 +325,10 @@ mod tests {
                     } else {
                         ProbeAnswer::Reached { ttl: None }
                     };
-                    free = free.max(now) + self.gap;
+                    free = free.max(now) + self.gap * u32::from(train.size) / 1400;
                     let late = self.jitter.mul_f64(self.rng.random::<f64>());
                     let due = Self::free(&self.delivering, free + BASE + late);
-                    delivered = due.max(delivered + Time::from_micros(2));
+                    delivered = due.max(delivered + self.back_gap);
                     if opens || self.rng.random::<f64>() >= self.loss {
                         pending.push((delivered, probe.id, said));
                     }
@@ -390,6 +436,31 @@ mod tests {
         }
         let found = train.bottleneck().unwrap();
         assert!((found.bps / (1400.0 * 8.0 / 0.011) - 1.0).abs() < 1e-6, "{found:?}");
+    }
+
+    #[test]
+    fn where_the_way_back_is_too_slow_for_the_answers_the_rate_is_no_more_than_a_lower_bound() {
+        // 52 bytes back for 1400 there: 100 Mbit/s there with 1, 3 and 5 back, and 24 with 1.
+        for (mbit, back, limited) in [(100, 1.0, true), (100, 3.0, true), (100, 5.0, false), (24, 1.0, false)] {
+            let gap = Time::from_nanos(1400 * 8 * 1000 / mbit);
+            let back_gap = Time::from_secs_f64(52.0 * 8.0 / back / 1e6);
+            for seed in 0..20 {
+                let world = |seed| World { back_gap, ..World::busy(seed, gap, 1.0, 60.0) };
+                let (train, _) = world(seed).measure(Kind::OldSegment);
+                let (shorter, took) = world(seed + 100).run(train.shorter().unwrap());
+                let found = train.with_shorter(&shorter).unwrap();
+                assert_eq!(
+                    (found.answers_limited, found.high.is_none()),
+                    (limited, limited),
+                    "{mbit}/{back}: {found:?}"
+                );
+                assert!(
+                    found.low <= mbit as f64 * 1e6 && took < Time::from_secs(1),
+                    "{mbit}/{back}: {found:?}, {took:?}"
+                );
+            }
+        }
+        assert!(measure(Kind::Echo, Time::from_micros(2), Time::from_micros(112)).0.shorter().is_none());
     }
 
     #[test]

@@ -136,6 +136,7 @@ fn a_summary_of_a_path_has_all_of_search_and_route() {
         bottleneck_packets: 0,
         bottleneck_seconds: 0.0,
         bottleneck_sender_limited: None,
+        bottleneck_answers_limited: None,
         bdp_bytes: None,
         rwin_bytes: None,
         initcwnd: None,
@@ -147,6 +148,7 @@ fn a_summary_of_a_path_has_all_of_search_and_route() {
     };
     let own = [
         "bdp_bytes",
+        "bottleneck_answers_limited",
         "bottleneck_bps",
         "bottleneck_high_bps",
         "bottleneck_low_bps",

@@ -55,6 +55,7 @@ interface Found {
   bottleneck_bps?: number | null;
   bottleneck_low_bps?: number | null;
   bottleneck_high_bps?: number | null;
+  bottleneck_answers_limited?: boolean | null;
   link_guess?: string;
   hops?: Hop[];
   sizes?: Size[];
@@ -168,9 +169,10 @@ function headline(found: Found): [string, string] {
 }
 
 /** The rate of the narrowest link with its interval; nothing where there is none. */
-function narrowest({ bottleneck_bps: bps, bottleneck_low_bps: low, bottleneck_high_bps: high }: Found): string | null {
+function narrowest({ bottleneck_bps: bps, bottleneck_low_bps: low, bottleneck_high_bps: high, bottleneck_answers_limited: answers }: Found): string | null {
   if (bps == null || low == null) return null;
-  return high == null ? `at least ${rate(low)} (this host sends no faster)` : `${rate(bps)} (${rate(low)} to ${rate(high)})`;
+  const why = answers ? "perhaps it is the answers that come back no faster" : "this host sends no faster";
+  return high == null ? `at least ${rate(low)} (${why})` : `${rate(bps)} (${rate(low)} to ${rate(high)})`;
 }
 
 /** What of a run there is to see: its answer, its failure, or that it goes on. */

@@ -25,7 +25,7 @@ pub struct PathAnswer {
     pub bottleneck_bps: Option<f64>,
     /// It is no less, if one packet in the middle of the trains was held up by nobody.
     pub bottleneck_low_bps: Option<f64>,
-    /// It is no more, likewise; `None` where this host's sending was what limited it.
+    /// It is no more, likewise; `None` where this host's sending was what limited it, or the answers may have been.
     pub bottleneck_high_bps: Option<f64>,
     /// Packets that it took to find.
     pub bottleneck_packets: u32,
@@ -33,7 +33,9 @@ pub struct PathAnswer {
     pub bottleneck_seconds: f64,
     /// Whether this host's sending was what limited it: the path may be faster.
     pub bottleneck_sender_limited: Option<bool>,
-    /// The bandwidth-delay product of the way there, bytes.
+    /// Whether it may be the answers that came no faster, over a far slower way back: the way there may be faster.
+    pub bottleneck_answers_limited: Option<bool>,
+    /// The bandwidth-delay product of the way there, bytes; `None` where only a lower bound of its rate is known for want of faster answers.
     pub bdp_bytes: Option<u64>,
     /// The receive window that lets downloads fill the path. Always `None`: trains of packets measure the way there, downloads
     /// come the other way, and on an asymmetric line they are several times faster.

@@ -176,15 +176,20 @@ impl Prober<'_> {
     /// The rate of the narrowest link, by trains of packets; an idle path answers after `least_rtt`.
     pub(super) fn bottleneck(&self, least_rtt: Option<Duration>) -> Result<(Option<Bottleneck>, Cost), Problem> {
         let mut driver = Driver::open(self.target.ip.is_ipv6(), 1, self.options, self.cancel)?;
-        // Old segments come back as short acknowledgements, so that only the way there counts.
+        // Old segments come back as short acknowledgements, so that only the way there counts, unless the way back is slower by far.
         let old = driver.kinds().contains(&Kind::OldSegment).then_some(Kind::OldSegment);
         let mut cost = Cost::default();
         for kind in old.into_iter().chain([self.kind]) {
             let mut train = Train::new(kind, self.pmtu, least_rtt);
             cost = cost.plus(driver.run(self.target, &mut train, LIMIT)?);
-            if train.is_answered() {
-                return Ok((train.bottleneck(), cost));
-            }
+            let Some(mut shorter) = train.shorter() else {
+                if train.is_answered() {
+                    return Ok((train.bottleneck(), cost));
+                }
+                continue;
+            };
+            cost = cost.plus(driver.run(self.target, &mut shorter, LIMIT)?);
+            return Ok((train.with_shorter(&shorter), cost));
         }
         Ok((None, cost))
     }

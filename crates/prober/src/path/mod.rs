@@ -119,6 +119,7 @@ pub fn path(request: &PathRequest, cancel: &Cancel, events: &mut dyn FnMut(PathE
         bottleneck_packets: train_cost.packets,
         bottleneck_seconds: train_cost.time.as_secs_f64(),
         bottleneck_sender_limited: bottleneck.map(|found| found.sender_limited),
+        bottleneck_answers_limited: bottleneck.map(|found| found.answers_limited),
         bdp_bytes: windows.map(|windows| windows.bdp),
         rwin_bytes: None,
         initcwnd: windows.map(|windows| windows.initcwnd),
@@ -144,8 +145,8 @@ struct Windows {
 
 impl Windows {
     fn of(bottleneck: Option<Bottleneck>, trips: Option<&RoundTrips>, pmtu: u16, v6: bool) -> Option<Self> {
-        let rtt = trips?.quantile(0.0)?;
-        Some(Self::from_bdp((bottleneck?.bps / 8.0 * rtt.as_secs_f64()) as u64, pmtu, v6))
+        let (rtt, bottleneck) = (trips?.quantile(0.0)?, bottleneck.filter(|found| !found.answers_limited)?);
+        Some(Self::from_bdp((bottleneck.bps / 8.0 * rtt.as_secs_f64()) as u64, pmtu, v6))
     }
 
     fn from_bdp(bdp: u64, pmtu: u16, v6: bool) -> Self {

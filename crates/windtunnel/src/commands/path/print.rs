@@ -69,6 +69,9 @@ fn narrowest(answer: &PathAnswer) -> Option<String> {
     let rate = |bps: f64| BitsPerSecond(bps as u64).human();
     match (answer.bottleneck_bps, answer.bottleneck_low_bps, answer.bottleneck_high_bps) {
         (Some(bps), Some(low), Some(high)) => Some(format!("{} ({} to {})", rate(bps), rate(low), rate(high))),
+        (Some(_), Some(low), None) if answer.bottleneck_answers_limited == Some(true) => {
+            Some(format!("at least {} (perhaps it is the answers that come back no faster)", rate(low)))
+        }
         (Some(_), Some(low), None) => Some(format!("at least {} (this host sends no faster)", rate(low))),
         _ if answer.bottleneck_packets > 0 => {
             Some("unknown: the answers came too unevenly to tell its rate".to_owned())
