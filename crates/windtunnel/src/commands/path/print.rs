@@ -1,4 +1,4 @@
-use crate::commands::trace::line;
+use crate::commands::trace::lines;
 use wt_prober::path::{PathAnswer, RttAnswer};
 use wt_units::BitsPerSecond;
 
@@ -25,8 +25,8 @@ pub(super) fn text(answer: &PathAnswer) -> String {
     rows.extend(measured(answer));
     let mut text: String = rows.iter().map(|(name, value)| format!("{name:<18} {value}\n")).collect();
     text.push_str("hops\n");
-    for hop in &answer.route.hops {
-        text.push_str(&line(hop));
+    for line in lines(&answer.route.hops) {
+        text.push_str(&line);
         text.push('\n');
     }
     for line in &search.advice {

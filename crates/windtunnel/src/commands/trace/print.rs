@@ -16,8 +16,8 @@ pub(super) fn show(answers: &[TraceAnswer]) {
 /// The hops to a host, and how far it is.
 fn show_host(answer: &TraceAnswer, hosts: usize) {
     say!("{} ({})", answer.target, address(answer));
-    for hop in &answer.route.hops {
-        say!("{}", line(hop));
+    for line in lines(&answer.route.hops) {
+        say!("{line}");
     }
     let end = end(answer);
     // What leaves for several hosts at once is told together.
@@ -43,8 +43,16 @@ fn address(answer: &TraceAnswer) -> String {
     answer.address.map_or("-".to_owned(), |address| address.to_string())
 }
 
-/// One hop as a line.
-pub(crate) fn line(hop: &TraceHopAnswer) -> String {
+/// The hops, a line each.
+pub(crate) fn lines(hops: &[TraceHopAnswer]) -> Vec<String> {
+    let behind = |index: usize| &hops[index + 1..];
+    // Who loses packets loses those for hops behind it, too.
+    let passes = |hop: &TraceHopAnswer, behind: &[TraceHopAnswer]| behind.iter().any(|other| other.loss < hop.loss);
+    hops.iter().enumerate().map(|(index, hop)| line(hop, passes(hop, behind(index)))).collect()
+}
+
+/// One hop as a line; what it doesn't answer isn't lost where it passes on what hops behind it do.
+fn line(hop: &TraceHopAnswer, passes: bool) -> String {
     let named = hop.addresses.iter().zip(&hop.names);
     let who: Vec<String> = named
         .map(|(address, name)| name.as_ref().map_or(address.to_string(), |name| format!("{name} ({address})")))
@@ -52,7 +60,11 @@ pub(crate) fn line(hop: &TraceHopAnswer) -> String {
     let who = if who.is_empty() { "*".to_owned() } else { who.join(" | ") };
     let rtt = hop.rtt_us.map_or(String::new(), |rtt| format!("{:.2} ms", rtt / 1e3));
     let lost = hop.sent.saturating_sub(hop.answered);
-    let loss = if lost == 0 { String::new() } else { format!("  {:.0} % lost", hop.loss * 100.0) };
+    let loss = match (lost, passes) {
+        (0, _) => String::new(),
+        (_, true) => format!("  answers {} of {}", hop.answered, hop.sent),
+        (_, false) => format!("  {:.0} % lost", hop.loss * 100.0),
+    };
     let mtu = hop.mtu.map_or(String::new(), |mtu| format!("  mtu {mtu}"));
     let changed = if hop.changed.is_empty() { String::new() } else { format!("  changed: {}", hop.changed.join(", ")) };
     format!("{:>3}  {who:<40} {rtt:>10}{loss}{mtu}{changed}", hop.ttl).trim_end().to_owned()
@@ -73,6 +85,33 @@ pub(super) fn summaries(answers: &[TraceAnswer]) {
 mod tests {
     use super::*;
     use wt_prober::trace::RouteAnswer;
+
+    #[test]
+    fn a_router_that_rations_its_answers_loses_nothing_where_hops_behind_it_answer_more() {
+        let hop = |ttl, answered: u32| TraceHopAnswer {
+            ttl,
+            address: None,
+            addresses: Vec::new(),
+            name: None,
+            rtt_us: None,
+            rtts_us: Vec::new(),
+            sent: 10,
+            answered,
+            loss: 1.0 - f64::from(answered) / 10.0,
+            mtu: None,
+            quoted: false,
+            changed: Vec::new(),
+            target: false,
+            names: Vec::new(),
+        };
+        let told = |answered: [u32; 3]| lines(&[hop(1, answered[0]), hop(2, answered[1]), hop(3, answered[2])]);
+        let ends =
+            |lines: &[String]| lines.iter().map(|line| line.split('*').nth(1).unwrap().trim().to_owned()).collect();
+        let ended: Vec<String> = ends(&told([1, 0, 10]));
+        assert_eq!(ended, ["answers 1 of 10", "answers 0 of 10", ""]);
+        let ended: Vec<String> = ends(&told([10, 5, 5]));
+        assert_eq!(ended, ["", "50 % lost", "50 % lost"], "what is lost from a hop on is lost");
+    }
 
     #[test]
     fn a_target_that_refuses_is_not_said_to_accept() {
