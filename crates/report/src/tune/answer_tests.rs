@@ -112,6 +112,22 @@ fn what_is_typically_faster_and_slower_in_total_is_told_as_that_in_the_first_lin
     assert!(text.contains("(×0.55).") && text.lines().all(|line| line.chars().count() <= 80), "{text}");
 }
 
+#[test]
+fn who_is_faster_by_a_window_was_not_held_by_the_path() {
+    let mut story = one(rwin(1_048_576), 2.0, 6.0, 0.02, 40).run();
+    story.path.physical_goodput_bps = None;
+    let limits = Case::lab("", story).report().limits;
+    assert!(limits.text.contains("wasn't the path alone, since rwin=1048576 is faster."), "{}", limits.text);
+    assert_eq!(limits.by, LimitedBy::Unknown);
+    let mut story = held(2.0, |record| {
+        let sample = |t_us: u64| wt_trial::Sample { t_us, snd_cwnd: 14_480 + t_us, ..wt_trial::Sample::default() };
+        record.outcome.sender = (0..10).map(|n| sample(n * 10_000)).collect();
+    });
+    story.path.physical_goodput_bps = None;
+    let text = Case::lab("", story).report().limits.text;
+    assert!(text.contains("isn't known. Most of their trials ended in slow start."), "{text}");
+}
+
 /// The current settings and one other, without a plateau.
 fn one(settings: Settings, from: f64, to: f64, noise: f64, budget: usize) -> Plan {
     let truths = vec![Truth::new("current", Settings::new(), from), Truth::new(&settings.to_string(), settings, to)];

@@ -132,6 +132,7 @@ impl TuneReport {
             inputs.path,
             &records,
             arms.iter().filter_map(|arm| arm.goodput_bps).reduce(f64::max),
+            inputs.faster_window().as_deref(),
         );
         limits.text = inputs.of_baseline(limits.text);
         let mut warnings = inputs.all_warnings(left_out.map(|all| (trial_table.len(), all.count)), &records, &arms);

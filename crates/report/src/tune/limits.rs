@@ -1,10 +1,11 @@
 //! What held the current settings back.
 
+use super::TuneInputs;
 use crate::words;
 use serde::Serialize;
 use utoipa::ToSchema;
 use wt_trial::{Observed, PathFacts, Status, TrialRecord};
-use wt_units::BitsPerSecond;
+use wt_units::{BitsPerSecond, Knob};
 
 /// From this share of window over RTT on, the window is what limits. Linux' autotuning keeps the window at twice what came
 /// in the last round trip, so a window that isn't in the way is used by half at most.
@@ -19,6 +20,10 @@ const LARGELY: f64 = 0.3;
 const PACED: f64 = 2.0;
 /// From this share of retransmitted segments on, losses are worth the name.
 const LOSSY: f64 = 0.005;
+/// A congestion window that grows by this factor in the second half of a trial, below its threshold, is in slow start.
+const GROWING: f64 = 1.5;
+/// The settings of windows: who is faster by one of them was held back by no path alone.
+const WINDOWS: [Knob; 4] = [Knob::Rwin, Knob::Initrwnd, Knob::Initcwnd, Knob::Sndbuf];
 
 /// What limits a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
@@ -76,8 +81,26 @@ pub struct LimitsReport {
     pub text: String,
 }
 
-/// Says what held transfers with the current settings (arm 0) back; `best` is the best goodput of any setting.
-pub(super) fn of_transfers(path: &PathFacts, records: &[&TrialRecord], best: Option<f64>) -> LimitsReport {
+impl TuneInputs<'_> {
+    /// What a setting is called that has another window and is shown to be faster.
+    pub(super) fn faster_window(&self) -> Option<String> {
+        let has_window = |arm: usize| {
+            let settings = self.settings.get(arm).map(|setting| &setting.settings);
+            settings.is_some_and(|settings| settings.iter().any(|(knob, _)| WINDOWS.contains(&knob)))
+        };
+        let mut shown = self.assessment.arms.iter().filter(|arm| arm.claimed.is_some());
+        shown.find(|arm| has_window(arm.arm)).map(|arm| self.label(arm.arm))
+    }
+}
+
+/// Says what held transfers with the current settings (arm 0) back; `best` is the best goodput of any setting, `faster` what has another
+/// window and is shown to be faster.
+pub(super) fn of_transfers(
+    path: &PathFacts,
+    records: &[&TrialRecord],
+    best: Option<f64>,
+    faster: Option<&str>,
+) -> LimitsReport {
     let counts = |r: &&&TrialRecord| {
         r.spec.arm == 0 && matches!(r.outcome.status, Status::Completed | Status::Incomplete) && r.outcome.bytes > 0
     };
@@ -123,8 +146,12 @@ pub(super) fn of_transfers(path: &PathFacts, records: &[&TrialRecord], best: Opt
         in_flight_bytes: median(in_flight).map(whole),
         text: String::new(),
     };
-    report.by = report.judge();
-    report.text = report.sentence();
+    report.by = match report.judge() {
+        LimitedBy::Path if faster.is_some() => LimitedBy::Unknown,
+        by => by,
+    };
+    let growing = current.iter().filter(|r| is_in_slow_start(r)).count() * 2 > current.len();
+    report.text = report.sentence(faster, growing);
     let unfinished = current.iter().filter(|r| r.outcome.status == Status::Incomplete).count();
     let unsure = matches!(report.by, LimitedBy::Path | LimitedBy::Application | LimitedBy::Cwnd | LimitedBy::Pacing);
     if unsure && unfinished * 2 >= current.len() {
@@ -143,6 +170,15 @@ fn windows(record: &TrialRecord) -> Option<(f64, f64)> {
     let mean = |of: fn(&wt_trial::Sample) -> u64| half.iter().map(of).sum::<u64>() as f64 / half.len() as f64;
     let rate = last.bytes.saturating_sub(first.bytes) as f64 / (last.t_us - first.t_us) as f64;
     Some((mean(|sample| sample.snd_cwnd), rate * mean(|sample| sample.rtt))).filter(|(cwnd, _)| *cwnd > 0.0)
+}
+
+/// Whether a trial ended before its congestion window had found its size.
+fn is_in_slow_start(record: &TrialRecord) -> bool {
+    let samples = &record.outcome.sender;
+    samples.get(samples.len() / 2).zip(samples.last()).is_some_and(|(half, last)| {
+        let below = last.ssthresh == 0 || last.snd_cwnd < last.ssthresh;
+        below && half.snd_cwnd > 0 && last.snd_cwnd as f64 >= GROWING * half.snd_cwnd as f64
+    })
 }
 
 impl LimitsReport {
@@ -222,7 +258,7 @@ impl LimitsReport {
         LimitedBy::Path
     }
 
-    fn sentence(&self) -> String {
+    fn sentence(&self, faster: Option<&str>, growing: bool) -> String {
         let rate = |bps: f64| BitsPerSecond(bps as u64).human();
         let Some(goodput) = self.goodput_bps else { return "Nothing that counts was measured.".to_owned() };
         let mut text = match self.by {
@@ -244,7 +280,18 @@ impl LimitsReport {
                 self.retransmitted.unwrap_or(0.0) * 100.0,
                 rate(goodput)
             ),
-            _ => format!("The path held your current settings at {}, not the window.", rate(goodput)),
+            // The congestion window was large enough for all that the path holds.
+            LimitedBy::Path if self.cwnd_bytes.zip(self.path_holds()).is_some_and(|(cwnd, holds)| cwnd >= holds) => {
+                format!("The path held your current settings at {}, not the window.", rate(goodput))
+            }
+            LimitedBy::Path | LimitedBy::Unknown => {
+                let known = match faster {
+                    Some(faster) => format!("wasn't the path alone, since {faster} is faster"),
+                    None => "isn't known".to_owned(),
+                };
+                let slow_start = if growing { " Most of their trials ended in slow start." } else { "" };
+                format!("What held your current settings at {} {known}.{slow_start}", rate(goodput))
+            }
         };
         if let Some(best) = self.best_goodput_bps.filter(|best| *best > goodput * 1.02) {
             text.push_str(&format!(" The best setting tested reached {}.", rate(best)));
@@ -277,8 +324,35 @@ mod tests {
             text: String::new(),
         };
         report.by = report.judge();
-        report.text = report.sentence();
+        report.text = report.sentence(None, false);
         report
+    }
+
+    #[test]
+    fn the_path_is_named_only_where_the_congestion_window_had_room_for_it() {
+        // 10 Mbit/s over 100 ms hold 125 kB.
+        let filled = LimitsReport {
+            cwnd_bytes: Some(130_000),
+            in_flight_bytes: Some(125_000),
+            ..report(1.0e6, None, Some(10_000_000))
+        };
+        assert!(
+            filled
+                .sentence(None, false)
+                .starts_with("The path held your current settings at 1.00 Mbit/s, not the window.")
+        );
+        let unknown = report(1.0e6, Some(64_000_000), None);
+        assert_eq!(
+            (unknown.by, &*unknown.text),
+            (LimitedBy::Path, "What held your current settings at 1.00 Mbit/s isn't known.")
+        );
+        let slow = unknown.sentence(None, true);
+        assert_eq!(slow, format!("{} Most of their trials ended in slow start.", unknown.text));
+        let window = unknown.sentence(Some("rwin=1048576"), false);
+        assert_eq!(
+            window,
+            "What held your current settings at 1.00 Mbit/s wasn't the path alone, since rwin=1048576 is faster."
+        );
     }
 
     #[test]

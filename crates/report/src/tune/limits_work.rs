@@ -29,9 +29,15 @@ fn seen_or_none(records: &[&TrialRecord], of: impl Fn(&Observed) -> Option<u64>)
     upper_median(records.iter().filter_map(|r| of(&r.outcome.observed)).map(|v| v as f64)).unwrap_or(0.0)
 }
 
-/// Says what held the current settings (arm 0) back; `best` is the best goodput of any setting.
-pub(super) fn limits(path: &PathFacts, records: &[&TrialRecord], best: Option<f64>) -> LimitsReport {
-    let mut report = of_transfers(path, records, best);
+/// Says what held the current settings (arm 0) back; `best` is the best goodput of any setting, `faster` what has another window and is
+/// shown to be faster.
+pub(super) fn limits(
+    path: &PathFacts,
+    records: &[&TrialRecord],
+    best: Option<f64>,
+    faster: Option<&str>,
+) -> LimitsReport {
+    let mut report = of_transfers(path, records, best, faster);
     reword(&mut report, records, path.rtt_us);
     report
 }
