@@ -332,7 +332,7 @@ impl TuneInputs<'_> {
             ),
         };
         let more = match answer.action {
-            AnswerAction::Undecided => Some(self.go_on()),
+            AnswerAction::Undecided => Some(self.go_on(known.records)),
             AnswerAction::Failed => Some("windtunnel doctor".to_owned()),
             _ => None,
         };
@@ -377,23 +377,6 @@ impl TuneInputs<'_> {
             };
             format!(" {label} {} {like}, which isn't proven.", looks(&label))
         })
-    }
-
-    /// What goes on with the experiment until a large gain would show.
-    fn go_on(&self) -> String {
-        // Who is ahead but for attempts that came to nothing needs about as many again that don't.
-        if self.assessment.arms.iter().any(|arm| arm.doubtful) {
-            return self.go_on_for(&format!("\"{} trials\"", self.assessment.trials.max(10)));
-        }
-        let wanted = self.assessment.needed.iter().map(|n| n.more_trials).filter(|more| (1..=2_000).contains(more));
-        let budget = wanted.min().map_or_else(|| "10min".to_owned(), |more| format!("\"{more} trials\""));
-        self.go_on_for(&budget)
-    }
-
-    /// What goes on with it for so long, or runs another one.
-    pub(super) fn go_on_for(&self, budget: &str) -> String {
-        let resumed = || format!("windtunnel tune --resume {} --budget {budget}", self.id);
-        self.facts.again.clone().unwrap_or_else(resumed)
     }
 
     /// What is shown of the settings that are kept out: nothing is faster, or by too little to matter.

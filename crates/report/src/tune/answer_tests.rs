@@ -113,6 +113,25 @@ fn what_is_typically_faster_and_slower_in_total_is_told_as_that_in_the_first_lin
 }
 
 #[test]
+fn a_budget_that_goes_on_counts_a_round_that_was_interrupted_as_lost() {
+    let mut case = Case::lab("", Plan { stop_after: Some(2), ..adsl(1.06, 600) }.run());
+    case.story.assessment.needed.iter_mut().for_each(|needed| needed.more_trials = 2);
+    let budget = |case: &Case, trials: usize| {
+        let command = case.report().verdict.answer.steps[0].command.clone();
+        assert!(command.ends_with(&format!("--budget \"{trials} trials\"")), "{command}");
+    };
+    budget(&case, 2);
+    let mut cut = case.story.records.last().unwrap().clone();
+    (cut.spec.round, cut.outcome.status) = (cut.spec.round + 1, Status::Aborted);
+    case.story.records.push(cut.clone());
+    budget(&case, case.story.assessment.trials);
+    // It was run anew, and doubt is the assessment's.
+    cut.outcome.status = Status::Completed;
+    case.story.records.push(cut);
+    budget(&case, 2);
+}
+
+#[test]
 fn who_is_faster_by_a_window_was_not_held_by_the_path() {
     let mut story = one(rwin(1_048_576), 2.0, 6.0, 0.02, 40).run();
     story.path.physical_goodput_bps = None;

@@ -22,6 +22,8 @@ mod delay;
 mod figures;
 /// Goodput against delay.
 mod frontier;
+/// What goes on with an experiment.
+mod go_on;
 /// Asked, granted, observed.
 mod granted;
 /// What held the current settings back.
