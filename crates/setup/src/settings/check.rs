@@ -38,7 +38,8 @@ pub struct CheckRequest {
 pub struct CheckReport {
     /// 1.
     pub schema_version: u32,
-    /// Whether nothing has drifted, every verdict applies as far as that is known, and no later proof fails.
+    /// Whether nothing has drifted, every verdict applies as far as that is known, no later proof of one fails, and no change without one
+    /// is shown to be slower.
     pub holds: bool,
     /// The changes that were looked at.
     pub checked: Vec<CheckpointId>,
@@ -48,6 +49,19 @@ pub struct CheckReport {
     pub at_boot: Vec<String>,
     /// The experiments behind changes in force.
     pub verdicts: Vec<VerdictCheck>,
+    /// The latest proofs of changes in force that rest on no experiment.
+    pub proofs: Vec<ProofCheck>,
+}
+
+/// A change in force that rests on no experiment, and was proved.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct ProofCheck {
+    /// The change.
+    pub change: String,
+    /// What it made: `initcwnd=20 on default via 192.0.2.1`.
+    pub settings: Vec<String>,
+    /// Its latest proof.
+    pub proof: LaterProof,
 }
 
 /// An experiment behind a change in force.
@@ -148,20 +162,29 @@ pub(super) fn look(
     // Without a journal there are no later proofs.
     let journal = crate::journal::open_as_it_stands(request.journal.as_deref());
     let mut seen = BTreeSet::new();
-    let mut verdicts = Vec::new();
+    let (mut verdicts, mut proofs) = (Vec::new(), Vec::new());
     let mut present = Present { system, survey, offline: request.offline };
     // The latest come first: what they made is no more what earlier ones made.
     for id in verified.checked.iter().copied() {
         let Ok(checkpoint) = store.read(present.system, id) else { continue };
         let changes = checkpoint.changes.iter();
         let own: Vec<_> = changes.filter(|change| seen.insert((change.key.clone(), change.target.clone()))).collect();
-        let Some(basis) = checkpoint.basis.as_ref().filter(|_| !own.is_empty()) else { continue };
+        if own.is_empty() {
+            continue;
+        }
+        let change = id.to_string();
+        let settings = own.iter().map(|change| format!("{}={} on {}", change.key, change.new, change.target)).collect();
+        let proof = journal.as_deref().and_then(|journal| LaterProof::of(journal, id, checkpoint.created_unix_s));
+        let Some(basis) = &checkpoint.basis else {
+            proofs.extend(proof.map(|proof| ProofCheck { change, settings, proof }));
+            continue;
+        };
         let circumstances = present.circumstances(basis, &checkpoint);
         let mut known = circumstances.iter().filter_map(|one| one.same).peekable();
         let applies = known.peek().is_some().then(|| known.all(|same| same));
         verdicts.push(VerdictCheck {
-            change: id.to_string(),
-            settings: own.iter().map(|change| format!("{}={} on {}", change.key, change.new, change.target)).collect(),
+            change,
+            settings,
             experiment: basis.experiment.clone(),
             tunnel: basis.tunnel.clone(),
             target: basis.target.clone(),
@@ -169,18 +192,21 @@ pub(super) fn look(
             url: basis.url.clone(),
             applies,
             circumstances,
-            proof: journal.as_deref().and_then(|journal| LaterProof::of(journal, id, checkpoint.created_unix_s)),
+            proof,
         });
     }
     let fails =
         |one: &VerdictCheck| one.applies == Some(false) || one.proof.as_ref().is_some_and(|proof| !proof.faster);
+    // Who never said that it is faster is contradicted only by what is slower.
+    let slower = proofs.iter().any(|one: &ProofCheck| one.proof.slower);
     CheckReport {
         schema_version: 1,
-        holds: verified.drift.is_empty() && !verdicts.iter().any(fails),
+        holds: verified.drift.is_empty() && !verdicts.iter().any(fails) && !slower,
         checked: verified.checked,
         drift: verified.drift,
         at_boot: verified.at_boot,
         verdicts,
+        proofs,
     }
 }
 

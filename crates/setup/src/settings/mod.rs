@@ -23,7 +23,7 @@ mod written_out;
 pub use access::HostAccess;
 pub use answers::{BackupAnswer, ChangeAnswer, DefaultsAnswer, HistoryAnswer, PendingAnswer};
 pub use change::ChangeRequest;
-pub use check::{CheckReport, CheckRequest, Circumstance, LaterProof, VerdictCheck};
+pub use check::{CheckReport, CheckRequest, Circumstance, LaterProof, ProofCheck, VerdictCheck};
 pub use written_out::{WrittenChange, reaches_beyond};
 
 use serde::{Deserialize, Serialize};

@@ -123,22 +123,54 @@ END
     assert!(ran.out.contains("rc 0") && ran.out.contains("was taken back"), "{}{}", ran.out, ran.err);
 }
 
+/// A proof of change 1 in the journal.
+fn proof(folder: &Path, verdict: &str, slower: bool, minute: usize) {
+    let id = format!("20991231-00000{minute}-proof-1-abcd");
+    let started_unix_us = 4_102_358_400_000_000 + minute as i64;
+    let comment = "proof of change 1: initrwnd=20 on default".to_owned();
+    let settings = Settings::new().with(Knob::Initrwnd, Level::Number(20));
+    let arms = [("without the change", Settings::new()), ("with the change", settings.clone())];
+    let arms = arms.map(|(label, settings)| Arm { label: label.to_owned(), settings }).into();
+    let new = NewExperiment { started_unix_us, comment, arms, ..NewExperiment::new(&id, "scp far:big .", "live") };
+    let mut journal = SqliteJournal::open(&folder.join("journal")).unwrap();
+    journal.create_experiment(&new).unwrap();
+    let text = if slower { "It is SLOWER with the change." } else { "It may be." };
+    let verdict = json!({"kind": verdict, "headline": text, "settings": settings, "proof": {
+        "schema_version": 1, "id": id, "change": "1", "by": "scp far:big .", "rounds": 7, "verdict": verdict,
+        "slower": slower, "ratio": 1.2, "ratio_low": null, "ratio_high": null, "before_s": 0.05, "after_s": 0.15, "text": text,
+    }});
+    journal.finish_experiment(&id, State::Finished, 1, Some(&verdict)).unwrap();
+}
+
+#[test]
+fn a_change_without_a_verdict_does_not_hold_once_it_is_shown_to_be_slower() {
+    for (verdict, slower, code, said) in [
+        ("no-difference", true, "rc 1", "it is SLOWER with the change"),
+        ("no-difference", false, "rc 0", "no difference is shown"),
+        ("faster", false, "rc 0", "it is faster with the change"),
+    ] {
+        let directory = directory();
+        proof(directory.path(), verdict, slower, 0);
+        let check = "wt check --offline --journal journal";
+        let apply = "wt apply initrwnd=20 --to default --yes > out || exit 9";
+        let ran = script(directory.path(), &format!("{apply}\n{check} --json; echo \"rc $?\"; {check}"));
+        let [report] = &objects(&ran.out)[..] else { panic!("{}{}", ran.out, ran.err) };
+        let proof = &report["proofs"][0];
+        assert_eq!((&proof["proof"]["slower"], &report["holds"]), (&json!(slower), &json!(!slower)), "{report}");
+        assert_eq!((&proof["change"], &report["verdicts"]), (&json!("1"), &json!([])), "{report}");
+        assert!(ran.out.contains(code) && ran.out.contains(said), "{}", ran.out);
+        assert_eq!(ran.out.contains("Change 1 makes it slower. Take it back: "), slower, "{}", ran.out);
+    }
+}
+
 #[test]
 fn the_latest_proof_of_a_change_says_whether_its_gain_is_still_there() {
-    let proof = |folder: &Path, faster: bool, minute: usize| {
-        let id = format!("20991231-00000{minute}-proof-1-abcd");
-        let started_unix_us = 4_102_358_400_000_000 + minute as i64;
-        let new = NewExperiment { started_unix_us, ..NewExperiment::new(&id, "u", "live") };
-        let mut journal = SqliteJournal::open(&folder.join("journal")).unwrap();
-        journal.create_experiment(&new).unwrap();
-        let verdict = if faster { "faster" } else { "no-difference" };
-        let verdict = json!({"proof": {"change": "1", "verdict": verdict, "slower": false, "ratio": 1.2}});
-        journal.finish_experiment(&id, State::Finished, 1, Some(&verdict)).unwrap();
-    };
     for proofs in [&[true][..], &[true, false], &[true, false, true]] {
         let directory = directory();
         journal(directory.path(), "found", &kernel(), 50);
-        proofs.iter().enumerate().for_each(|(minute, faster)| proof(directory.path(), *faster, minute));
+        for (minute, faster) in proofs.iter().enumerate() {
+            proof(directory.path(), if *faster { "faster" } else { "no-difference" }, false, minute);
+        }
         let check = "wt check --offline --journal journal --json; echo \"rc $?\"";
         let ran = script(directory.path(), &format!("{APPLY}{check}"));
         let [report] = &objects(&ran.out)[..] else { panic!("{}{}", ran.out, ran.err) };

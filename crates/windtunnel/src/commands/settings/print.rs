@@ -5,7 +5,7 @@ use crate::edge::{emit, print_file, say};
 use serde_json::json;
 use std::io::Write as _;
 use wt_host::{Applied, Confirmed, Export, LastingFile, Plan, Released, Risk, Undone, VerifyReport};
-use wt_setup::settings::{CheckReport, Circumstance, DefaultsAnswer, HistoryAnswer, VerdictCheck};
+use wt_setup::settings::{CheckReport, Circumstance, DefaultsAnswer, HistoryAnswer, LaterProof, VerdictCheck};
 
 pub(super) fn plan(plan: &Plan) {
     let head = ["setting", "old", "", "new", "scope", "on"].map(str::to_owned).to_vec();
@@ -175,6 +175,13 @@ pub(super) fn checked(report: &CheckReport) {
     }
     report.at_boot.iter().for_each(|text| say!("at the next boot: {text}"));
     report.verdicts.iter().for_each(verdict);
+    for one in &report.proofs {
+        say!("change {}: {}", one.change, one.settings.join(", "));
+        proved(&one.proof, "measured", "no difference is shown");
+    }
+    let again = report.verdicts.iter().filter_map(|one| Some((&one.change, one.proof.as_ref()?)));
+    let mut all = again.chain(report.proofs.iter().map(|one| (&one.change, &one.proof)));
+    let slower = all.find(|(_, proof)| proof.slower).map(|(change, _)| change);
     match (report.checked.len(), report.holds) {
         (0, _) => {
             say!("No change is in force.");
@@ -186,7 +193,10 @@ pub(super) fn checked(report: &CheckReport) {
         (_, false) if !report.drift.is_empty() => {
             say!("Not everything is as it was made. Apply it again, or take the rest back: {} undo", own());
         }
-        (_, false) => say!("What was measured may not hold here any more. Measure again: windtunnel settings prove"),
+        (_, false) => match slower {
+            Some(change) => say!("Change {change} makes it slower. Take it back: {} undo {change}", own()),
+            None => say!("What was measured may not hold here any more. Measure again: windtunnel settings prove"),
+        },
     }
 }
 
@@ -213,14 +223,18 @@ fn verdict(one: &VerdictCheck) {
         say!("  {word:<6}{name:<9} {}; then {}{note}", shown(now).trim_end(), shown(then).trim_end());
     }
     if let Some(proof) = &one.proof {
-        let found = match (proof.faster, proof.slower) {
-            (true, _) => "it is faster with the change",
-            (_, true) => "it is SLOWER with the change",
-            _ => "no gain is shown any more",
-        };
-        let ratio = proof.ratio.map_or_else(String::new, |ratio| format!(", ×{ratio:.2} by estimate"));
-        say!("  measured again as {}, {}: {found}{ratio}", proof.experiment, proof.measured);
+        proved(proof, "measured again", "no gain is shown any more");
     }
+}
+
+fn proved(proof: &LaterProof, measured: &str, neither: &str) {
+    let found = match (proof.faster, proof.slower) {
+        (true, _) => "it is faster with the change",
+        (_, true) => "it is SLOWER with the change",
+        _ => neither,
+    };
+    let ratio = proof.ratio.map_or_else(String::new, |ratio| format!(", ×{ratio:.2} by estimate"));
+    say!("  {measured} as {}, {}: {found}{ratio}", proof.experiment, proof.measured);
 }
 
 pub(super) fn defaults(answer: &DefaultsAnswer) {
