@@ -1,12 +1,13 @@
 import type { ExperimentSummary as Experiment } from "./schema";
 
 /** What came of an experiment, in a word. */
-export const OUTCOMES: Record<string, string> = { set: "faster", keep: "keep", gone: "gain is gone", undecided: "no answer yet", logged: "logged", failed: "failed", running: "running", aborted: "aborted" };
+export const OUTCOMES: Record<string, string> = { set: "faster", keep: "keep", gone: "gain is gone", undecided: "no answer yet", unshown: "no gain is shown", logged: "logged", failed: "failed", running: "running", aborted: "aborted" };
 
 /** An older journal says less: then it is told by the kind of its verdict, or by how far the experiment came. */
 export function outcome({ action, verdict, state, kind }: Pick<Experiment, "action" | "verdict" | "state" | "kind">): string {
   if (kind === "test" && verdict) return "logged";
   if (verdict === "gone") return "gone";
+  if (kind === "proof" && verdict === "no-difference") return "unshown";
   if (action) return action;
   if (verdict) return verdict === "faster" ? "set" : "undecided";
   return state === "running" ? "running" : "aborted";

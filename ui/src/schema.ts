@@ -625,7 +625,7 @@ export type ExperimentSummary = {
   ended_unix_us?: number | null;
   /** Its name. */
   id: string;
-  /** What it is: `tune`, `screen`, `cc`, `stacks`, `test`, `traffic` or `flent`. */
+  /** What it is: `tune`, `screen`, `cc`, `stacks`, `test`, `traffic`, `flent` or `proof`. */
   kind: string;
   /** What it recommends to set. */
   setting?: string | null;
@@ -1681,6 +1681,38 @@ export type Problem = {
   what: string;
 };
 
+/** What came out. */
+export type ProveAnswer = {
+  /** With it. */
+  after_s?: number | null;
+  /** The median time of a run without the change, seconds. */
+  before_s?: number | null;
+  /** What measured. */
+  by: string;
+  /** The number of the change. */
+  change: string;
+  /** The experiment's name in the journal. */
+  id: string;
+  /** The rate with the change over that without it. */
+  ratio?: number | null;
+  /** At most. */
+  ratio_high?: number | null;
+  /** At least: with 95 % where it is faster, whenever one looks; else the interval's lower end. */
+  ratio_low?: number | null;
+  /** Rounds that count. */
+  rounds: number;
+  /** The version of this form. */
+  schema_version: number;
+  /** Whether it is shown to be slower. */
+  slower: boolean;
+  /** The answer in words. */
+  text: string;
+  /** The verdict's word: `faster`, `no-difference` or `stopped`. */
+  verdict: VerdictKind;
+  /** What it makes, for people. */
+  what?: string | null;
+};
+
 /** What was pruned, or would be. */
 export type Pruned = {
   /** Whether nothing was deleted. */
@@ -1834,7 +1866,7 @@ export type ReportVerdict = {
 };
 
 /** An experiment, assessed again: the schema of what it is depends on what it was. */
-export type Reported = TuneReport | TrafficReport | Record<string, unknown>;
+export type Reported = TuneReport | TrafficReport | ProveAnswer | Record<string, unknown>;
 
 /** Whether a change that failed was put back. */
 export type RevertReport = {

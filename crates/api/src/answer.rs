@@ -198,7 +198,7 @@ impl Answer {
             Self::StackRun(answer) => answer.exit_code != 0,
             Self::Tests(answer) => answer.mean_bps.is_none(),
             Self::SelfTest(answer) => !answer.passed,
-            Self::SettingsProve(answer) => answer.verdict != VerdictKind::Faster,
+            Self::SettingsProve(answer) => answer.is_no(),
             Self::SettingsVerify(report) => !report.drift.is_empty(),
             Self::SettingsCheck(report) => !report.holds,
             _ => false,

@@ -278,6 +278,9 @@ fn serve_tests(request: &serve::ServeRequest, sink: Sink<'_>, cancel: &Cancel) -
 fn report(experiment: &str, file: Option<PathBuf>) -> Result<Answer, Problem> {
     let journal = journal::open_to_read(file.as_deref())?;
     let stored = journal.load(experiment).map_err(|error| journal::problem(&error))?;
+    if stored.proved_change().is_some() {
+        return Ok(Answer::SettingsProve(prove::again(&stored)?));
+    }
     Ok(match &stored.config {
         ExperimentConfig::Controls(config) => Answer::Controls(Box::new(compared::again(&*journal, &stored, config)?)),
         ExperimentConfig::Traffic(_) => Answer::TrafficReport(Box::new(wt_steer::report_of(&*journal, &stored)?)),

@@ -167,6 +167,24 @@ pub struct StoredExperiment {
     pub owner: Owner,
 }
 
+impl StoredExperiment {
+    /// The number of the change that was proved, where this is a proof of one: its verdict says so, or as what it was begun.
+    #[must_use]
+    pub fn proved_change(&self) -> Option<&str> {
+        let proof = self.verdict.as_ref().and_then(|verdict| verdict.get("proof")).filter(|proof| proof.is_object());
+        let said = proof.map(|proof| proof.get("change").and_then(serde_json::Value::as_str).unwrap_or_default());
+        let begun = || {
+            let silent = matches!(self.config, ExperimentConfig::Unknown(serde_json::Value::Null));
+            let rest = self.comment.strip_prefix(PROOF_BEGINS).filter(|_| silent)?;
+            Some(rest.split_once(':').map_or(rest, |(change, _)| change))
+        };
+        said.or_else(begun)
+    }
+}
+
+/// How the comment begins under which a change's proof is written down; its configuration says nothing.
+pub const PROOF_BEGINS: &str = "proof of change ";
+
 /// One line of the list of experiments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ExperimentSummary {
@@ -186,7 +204,7 @@ pub struct ExperimentSummary {
     pub comment: String,
     /// Its trials so far, every phase and status.
     pub trials: u64,
-    /// What it is: `tune`, `screen`, `cc`, `stacks`, `test`, `traffic` or `flent`.
+    /// What it is: `tune`, `screen`, `cc`, `stacks`, `test`, `traffic`, `flent` or `proof`.
     pub kind: String,
     /// What each trial did: `bulk`, `page`.
     pub workload: Option<String>,

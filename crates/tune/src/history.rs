@@ -35,6 +35,10 @@ impl History {
             let what = format!("{} was written by a later version of windtunnel (format {format})", stored.id);
             return Err(Problem::usage(what).hint("report it with that version"));
         }
+        if let Some(change) = stored.proved_change() {
+            let what = format!("{} is a proof of change {change}: it compares no settings with each other", stored.id);
+            return Err(Problem::usage(what).hint(format!("windtunnel report {}", stored.id)));
+        }
         if let ExperimentConfig::Traffic(_) = stored.config {
             let what = format!("{} is an experiment on a server's own connections: it has no trials", stored.id);
             return Err(Problem::usage(what).hint(format!("windtunnel traffic report {}", stored.id)));

@@ -163,6 +163,9 @@ impl<T: Tunnel> Session<'_, T> {
 fn comparison_of_settings(stored: &StoredExperiment) -> Result<(), Problem> {
     let id = &stored.id;
     let refused = |what: String, hint: &'static str| Err(Problem::usage(what).hint(hint));
+    if let Some(change) = stored.proved_change() {
+        return refused(format!("{id} is a proof of change {change}"), "windtunnel settings prove runs another one");
+    }
     match &stored.config {
         ExperimentConfig::Screen(_) => refused(
             format!("{id} is a screen; only comparisons of settings can be continued"),

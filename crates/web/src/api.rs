@@ -27,6 +27,7 @@ use utoipa::{OpenApi, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use wt_api::{Request, ScenarioRequest};
+use wt_compare::prove::ProveAnswer;
 use wt_compare::side_by_side::SideBySideAnswer;
 use wt_forecast::PredictAnswer;
 use wt_host::{Confirmed, Plan, Report, Undone};
@@ -121,6 +122,8 @@ enum Reported {
     Tune(Box<TuneReport>),
     /// Settings of a server's own connections.
     Traffic(Box<TrafficReport>),
+    /// A change that is in force, with and without it: `windtunnel settings prove --json`.
+    Proof(Box<ProveAnswer>),
     /// A screen, or a comparison of congestion controls or stacks, as the command prints it.
     Other(std::collections::HashMap<String, serde_json::Value>),
 }

@@ -210,6 +210,7 @@ pub(crate) fn report(form: &str, report: wt_api::Answer) -> Result<(&'static str
         ("html", wt_api::Answer::Tune(TuneAnswer::Screen(screen))) => (PAGE, screen.html()),
         ("html", wt_api::Answer::Controls(answer)) => (PAGE, answer.html()),
         ("html", wt_api::Answer::Stacks(answer)) => (PAGE, answer.html()),
+        ("html", wt_api::Answer::SettingsProve(proof)) => (PAGE, proof.html()),
         ("csv", wt_api::Answer::Tune(TuneAnswer::Report(report))) => ("text/csv; charset=utf-8", report.to_csv()),
         _ => return Err(none()),
     })

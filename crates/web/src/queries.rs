@@ -187,7 +187,7 @@ pub(crate) struct JournalQuery {
     /// The newest of them, at most so many; nothing means 20000
     #[param(minimum = 1, maximum = 20000)]
     limit: Option<u32>,
-    /// Only those of one kind: `tune`, `screen`, `cc`, `stacks`, `test`, `traffic` or `flent`
+    /// Only those of one kind: `tune`, `screen`, `cc`, `stacks`, `test`, `traffic`, `flent` or `proof`
     #[param(max_length = 64)]
     kind: Option<String>,
 }

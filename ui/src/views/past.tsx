@@ -6,6 +6,7 @@ import { AsCommand, json, keepFile } from "../keep";
 import { Fetched, Trouble, useDoing, useGet } from "../parts";
 import { Verdict, type Report } from "../report";
 import { leadsTo } from "../outcome";
+import { isProof, Proved } from "../proof";
 import { go } from "../route";
 
 /** An experiment of the journal, by its name in the address. */
@@ -28,6 +29,8 @@ export function Past({ part: id }: { part: string }) {
             <Verdict report={report} />
           ) : isControls(report) ? (
             <ComparedControls report={report} />
+          ) : isProof(report) ? (
+            <Proved report={report} />
           ) : isStacks(report) ? (
             <ComparedStacks report={report} />
           ) : (

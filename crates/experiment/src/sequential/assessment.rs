@@ -6,14 +6,14 @@ use crate::distributions;
 use crate::eprocess::{bold_lower_bound_of, bold_upper_bound, bold_upper_bound_of, lower_bound_of, upper_bound_of};
 use crate::ols::BlockedFit;
 use crate::regret::anytime_half_width;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 /// The gains of which is said how many rounds they need.
 const GAINS: [f64; 2] = [0.05, 0.20];
 
 /// The answer in one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum VerdictKind {
     /// A setting is shown to be faster than the current one.

@@ -4,8 +4,8 @@ use postgres::types::Type;
 use std::time::Duration;
 use wt_journal::columns::{from_json, phase, state, status, unsigned};
 use wt_journal::{
-    Arm, ExperimentSummary, Filter, JournalError, Owner, State, StoredExperiment, TrialId, TrialRow, WithSamples,
-    decode_samples,
+    Arm, ExperimentSummary, Filter, JournalError, Owner, PROOF_BEGINS, State, StoredExperiment, TrialId, TrialRow,
+    WithSamples, decode_samples,
 };
 use wt_trial::{Limits, Measures, Sample, TrialOutcome, TrialRecord, TrialSpec};
 
@@ -76,8 +76,9 @@ impl PgJournal {
             let limit = filter.limit.map(|n| i64::try_from(n).unwrap_or(i64::MAX));
             let rows = self.rows_of(
                 "SELECT id, target, tunnel, state, started_us, ended_us, comment, \
-                 (SELECT count(*) FROM trials WHERE experiment = e.key), kind, workload, verdict_kind, action, answer, \
-                 setting, change_bp FROM experiments e \
+                 (SELECT count(*) FROM trials WHERE experiment = e.key), \
+                 CASE WHEN kind = 'tune' AND comment LIKE $6 || '%' AND config::text = 'null' THEN 'proof' ELSE kind END, \
+                 workload, verdict_kind, action, answer, setting, change_bp FROM experiments e \
                  WHERE ($1 IS NULL OR state = $1) AND ($2 IS NULL OR target = $2) AND ($3 IS NULL OR tunnel = $3) \
                  AND ($4 IS NULL OR started_us >= $4) ORDER BY started_us DESC, key DESC LIMIT $5",
                 &[
@@ -86,6 +87,7 @@ impl PgJournal {
                     (&filter.tunnel, Type::TEXT),
                     (&filter.since_unix_us, Type::INT8),
                     (&limit, Type::INT8),
+                    (&PROOF_BEGINS, Type::TEXT),
                 ],
             )?;
             rows.iter().map(summary_of).collect()

@@ -2,8 +2,8 @@ use super::codec::{from_json, phase, state, status, unsigned};
 use super::{SqliteJournal, Trouble};
 use crate::model::TableTrial;
 use crate::{
-    Arm, ExperimentSummary, Filter, JournalError, Owner, State, StoredExperiment, TrialId, TrialRow, WithSamples,
-    decode_samples,
+    Arm, ExperimentSummary, Filter, JournalError, Owner, PROOF_BEGINS, State, StoredExperiment, TrialId, TrialRow,
+    WithSamples, decode_samples,
 };
 use rusqlite::{OptionalExtension as _, Row, params};
 use std::time::Duration;
@@ -89,7 +89,9 @@ impl SqliteJournal {
                  CAST(round(json_extract(verdict, '$.answer.change_percent') * 100) AS INTEGER), \
                  CASE WHEN json_type(config, '$.compare') = 'object' THEN 'cc' WHEN json_type(config, '$.stacks') = 'object' THEN 'stacks' \
                  WHEN json_type(config, '$.test') = 'object' THEN 'test' WHEN json_type(config, '$.traffic') = 'object' THEN 'traffic' WHEN json_type(config, '$.flent') = 'text' THEN 'flent' \
-                 WHEN json_type(config, '$.screen') = 'object' THEN 'screen' ELSE 'tune' END \
+                 WHEN json_type(config, '$.screen') = 'object' THEN 'screen' \
+                 WHEN json_type(verdict, '$.proof') = 'object' OR (json_type(config) = 'null' AND comment LIKE ?6 || '%') THEN 'proof' \
+                 ELSE 'tune' END \
                  FROM (SELECT *, CASE WHEN json_valid(c) THEN c END config, CASE WHEN json_valid(v) THEN v END verdict \
                  FROM (SELECT key, id, target, tunnel, state, started_us, ended_us, comment, config c, verdict v FROM experiments)) e \
                  WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR target = ?2) AND (?3 IS NULL OR tunnel = ?3) \
@@ -101,6 +103,7 @@ impl SqliteJournal {
                 filter.tunnel,
                 filter.since_unix_us,
                 filter.limit.map_or(-1, |n| i64::try_from(n).unwrap_or(i64::MAX)),
+                PROOF_BEGINS,
             ])?;
             let mut list = Vec::new();
             while let Some(row) = rows.next()? {

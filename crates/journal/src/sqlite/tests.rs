@@ -386,3 +386,29 @@ fn a_journal_on_a_medium_that_takes_no_file_beside_it_is_read_as_it_stands() {
     std::fs::write(dir.path().join("50% of #1?-wal"), "what isn't in it yet").unwrap();
     assert!(SqliteJournal::open_to_read(&odd).is_err(), "it isn't whole");
 }
+
+#[test]
+fn a_proof_of_a_change_is_told_from_a_comparison_of_settings_before_and_after_its_end() {
+    let mut f = fixture();
+    let proof = NewExperiment { comment: "proof of change 3: sack=off".into(), ..NewExperiment::new("p", "u", "live") };
+    // Of an older program, or imported: its verdict alone says it.
+    let other = NewExperiment { config: json!({}).into(), ..NewExperiment::new("q", "u", "live") };
+    // A comment says what it likes.
+    let tune = NewExperiment { comment: proof.comment.clone(), ..experiment("t", 9) };
+    for new in [&proof, &other, &tune] {
+        f.journal.create_experiment(new).unwrap();
+    }
+    let told = |f: &Fixture| {
+        let kinds = f.journal.list(&Filter::default()).unwrap();
+        let mut all: Vec<_> = kinds.into_iter().map(|one| (f.journal.load(&one.id).unwrap(), one.kind)).collect();
+        all.sort_by(|one, other| one.0.id.cmp(&other.0.id));
+        let of = |(stored, kind): &(StoredExperiment, String)| {
+            format!("{} {kind} {}", stored.id, stored.proved_change().unwrap_or("-"))
+        };
+        all.iter().map(of).collect::<Vec<_>>().join(", ")
+    };
+    assert_eq!(told(&f), "p proof 3, q tune -, t tune -");
+    let verdict = json!({"kind": "faster", "proof": {"change": "4"}});
+    f.journal.finish_experiment("q", State::Finished, 1, Some(&verdict)).unwrap();
+    assert_eq!(told(&f), "p proof 3, q proof 4, t tune -");
+}

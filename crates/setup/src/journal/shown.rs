@@ -18,7 +18,7 @@ const MOST_SAMPLES: usize = 1_000_000;
 pub struct ListRequest {
     /// At most so many, the newest; nothing means all.
     pub limit: Option<usize>,
-    /// Only those of one kind: `tune`, `screen`, `cc`, `stacks`, `test`, `traffic` or `flent`.
+    /// Only those of one kind: `tune`, `screen`, `cc`, `stacks`, `test`, `traffic`, `flent` or `proof`.
     pub kind: Option<String>,
     /// The journal's file; nothing means the usual one.
     pub journal: Option<PathBuf>,

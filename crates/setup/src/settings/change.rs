@@ -93,6 +93,7 @@ impl ChangeRequest {
         let Some(id) = &self.verdict else { return Ok(None) };
         let journal = crate::journal::open_to_read(self.journal.as_deref())?;
         let found = journal.load(id).map_err(|error| crate::journal::problem(&error))?;
+        no_proof(&found)?;
         Ok(basis::fetched(&*journal, &found))
     }
 
@@ -100,6 +101,7 @@ impl ChangeRequest {
     fn read_verdict(&self, id: &str) -> Result<Request, Problem> {
         let journal = crate::journal::open_to_read(self.journal.as_deref())?;
         let found = journal.load(id).map_err(|error| crate::journal::problem(&error))?;
+        no_proof(&found)?;
         let verdict =
             found.verdict.as_ref().ok_or_else(|| Problem::usage(format!("{} has no verdict yet", found.id)))?;
         if matches!(found.config, ExperimentConfig::Traffic(_)) {
@@ -192,6 +194,18 @@ fn in_kernel(pair: &str) -> Result<String, Problem> {
         Some((key, name)) => Ok(format!("{key}={}", name_in_kernel(name.trim())?)),
         None => Ok(pair.to_owned()),
     }
+}
+
+/// Refuses a proof: it says something of a change that was in force already.
+fn no_proof(found: &StoredExperiment) -> Result<(), Problem> {
+    let Some(change) = found.proved_change() else { return Ok(()) };
+    let hint = if found.verdict.as_ref().is_some_and(|verdict| verdict["proof"]["slower"] == true) {
+        format!("it is shown to be slower: windtunnel settings undo {change} takes it back")
+    } else {
+        "windtunnel settings history says whether it still is; --verdict takes what tune found".to_owned()
+    };
+    let what = format!("{} is a proof of change {change}, which was in force when it was measured", found.id);
+    Err(Problem::usage(what).because("it recommends no setting that isn't made already").hint(hint))
 }
 
 /// Comparisons and tests rank or log; which of it is wanted is for people to say.

@@ -1,7 +1,7 @@
 //! `windtunnel report`: an experiment assessed again from the journal, in any form. `tune` ends with the same code.
 
 use crate::cli::forms::{Forms, REPORT, write_measured};
-use crate::commands::{cc, stacks, traffic};
+use crate::commands::{cc, settings, stacks, traffic};
 use crate::edge::{Exit, Outcome, Problem, emit, say};
 use crate::screen::Screen;
 use clap::Args;
@@ -45,16 +45,20 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
     let request = Request::Report(request);
     let (html, json) = (args.forms.html.as_deref(), args.forms.json);
     match wt_api::run(request, &Services::default(), &mut |_| {}, &Cancel::new())? {
+        Answer::SettingsProve(proof) => {
+            no_table(args, "a proof of a change")?;
+            settings::give_proof(&proof, html, json)
+        }
         Answer::Controls(answer) => {
-            no_table(args, "congestion controls")?;
+            no_table(args, "a comparison of congestion controls")?;
             cc::compare::give(&answer, html, json)
         }
         Answer::Stacks(answer) => {
-            no_table(args, "stacks")?;
+            no_table(args, "a comparison of stacks")?;
             stacks::compare::give(&answer, html, json)
         }
         Answer::TrafficReport(report) => {
-            no_table(args, "a server's connections")?;
+            no_table(args, "a comparison of a server's connections")?;
             traffic::give_report(&report, html, json)
         }
         Answer::Tune(TuneAnswer::Screen(screen)) => give_screen(&screen, &args.forms, args.forms.json),
@@ -63,12 +67,12 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
     }
 }
 
-/// Whether no table of settings was asked for of a comparison that has none.
-fn no_table(args: &ReportArgs, compared: &str) -> Result<(), Problem> {
+/// Whether no table of settings was asked for of an experiment that has none.
+fn no_table(args: &ReportArgs, what: &str) -> Result<(), Problem> {
     if args.forms.csv.is_none() {
         return Ok(());
     }
-    Err(Problem::usage(format!("a comparison of {compared} has no table of settings"))
+    Err(Problem::usage(format!("{what} has no table of settings"))
         .hint(format!("windtunnel journal export {} --format csv writes every trial", args.experiment)))
 }
 

@@ -143,6 +143,42 @@ fn proof(folder: &Path, verdict: &str, slower: bool, minute: usize) {
 }
 
 #[test]
+fn a_proof_is_reported_as_one_and_recommends_nothing() {
+    let directory = directory();
+    proof(directory.path(), "no-difference", true, 0);
+    let ran = script(
+        directory.path(),
+        "wt plan --verdict last --journal journal; echo \"rc $?\"; wt apply --verdict last --prove --journal journal
+         report=\"$WT report last --journal journal\"; $report --html page; echo \"rc $?\"; $report --json; $report --csv x
+         $WT tune --resume last --journal journal; $WT compare last last --journal journal
+         $WT journal list --journal journal; $WT metrics --journal journal; cat page",
+    );
+    let report = objects(&ran.out);
+    let report = report.iter().find(|one| one["before_s"] == 0.05).unwrap_or_else(|| panic!("{}{}", ran.out, ran.err));
+    assert_eq!((&report["slower"], &report["what"]), (&json!(true), &json!("initrwnd=20 on default")), "{report}");
+    for said in [
+        "rc 2\n",
+        "Proof of change 1: initrwnd=20 on default\nIt is SLOWER with the change.\n",
+        "0.050 s without change 1, 0.150 s with it.\n",
+        "rc 1\n",
+        "-proof-1-abcd  proof  live",
+        "<p>It is SLOWER with the change.</p>",
+    ] {
+        assert!(ran.out.contains(said), "{said:?}: {}", ran.out);
+    }
+    for wrong in ["Keep your settings", "windtunnel_verdict{", "Mbit/s"] {
+        assert!(!ran.out.contains(wrong), "{wrong}: {}", ran.out);
+    }
+    let refused = "is a proof of change 1, which was in force when it was measured";
+    assert_eq!(ran.err.matches(refused).count(), 2, "{}", ran.err);
+    assert!(ran.err.contains("settings undo 1 takes it back"), "{}", ran.err);
+    for said in ["a proof of a change has no table of settings", "it compares no settings with each other"] {
+        assert!(ran.err.contains(said), "{said:?}: {}", ran.err);
+    }
+    assert!(ran.err.contains("settings prove runs another one"), "{}", ran.err);
+}
+
+#[test]
 fn a_change_without_a_verdict_does_not_hold_once_it_is_shown_to_be_slower() {
     for (verdict, slower, code, said) in [
         ("no-difference", true, "rc 1", "it is SLOWER with the change"),

@@ -13,6 +13,7 @@ use crate::cli::forms::give;
 use crate::edge::{Exit, Outcome, emit, say};
 use args::{CheckArgs, ExportArgs, HowArgs, RequestArgs, ShowArgs};
 use clap::{Args, Subcommand};
+pub(crate) use prove::give_proof;
 use serde_json::json;
 use std::path::PathBuf;
 use std::sync::OnceLock;

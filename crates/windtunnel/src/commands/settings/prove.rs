@@ -1,13 +1,13 @@
 //! `settings prove`: is it faster now?
 
+use crate::cli::forms::{REPORT, write_measured};
 use crate::cli::signals::cancel_alone_on_signals;
 use crate::edge::{Exit, Outcome, Problem, emit, say};
 use clap::Args;
 use serde_json::json;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use wt_compare::prove::{ProveAnswer, ProveEvent, ProveRequest, ProvenBy, usual_rounds};
-use wt_experiment::VerdictKind;
 use wt_setup::HostAccess;
 use wt_setup::settings::ApplyRequest;
 
@@ -118,20 +118,32 @@ fn told(answer: &ProveAnswer, json: bool) -> Outcome {
     if json {
         emit!("{}", json!(answer));
     } else {
-        let time = |seconds: Option<f64>| seconds.map_or_else(|| "-".to_owned(), |seconds| format!("{seconds:.3} s"));
-        say!("{}", answer.text);
-        say!(
-            "Median time of {}: {} without change {}, {} with it.",
-            answer.by,
-            time(answer.before_s),
-            answer.change,
-            time(answer.after_s)
-        );
+        answer.lines().iter().for_each(|line| say!("{line}"));
         say!("In the journal as {}.", answer.id);
     }
     Ok(exit_of(answer))
 }
 
+/// The same of a proof of the journal; `html` is a file for its page.
+///
+/// # Errors
+/// A [`Problem`] that names the file.
+pub(crate) fn give_proof(answer: &ProveAnswer, html: Option<&Path>, json: bool) -> Outcome {
+    if json {
+        emit!("{}", json!(answer));
+    } else {
+        say!("{}", answer.heading());
+        answer.lines().iter().for_each(|line| say!("{line}"));
+    }
+    if let Some(path) = html {
+        write_measured(path, &answer.html(), REPORT)?;
+        if !json {
+            say!("Written: {}", path.display());
+        }
+    }
+    Ok(exit_of(answer))
+}
+
 fn exit_of(answer: &ProveAnswer) -> Exit {
-    if answer.verdict == VerdictKind::Faster { Exit::Done } else { Exit::No }
+    if answer.is_no() { Exit::No } else { Exit::Done }
 }

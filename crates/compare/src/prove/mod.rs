@@ -1,5 +1,10 @@
 //! Is it faster now? A change that is in force is switched on and off in random order, and an ordinary client measures.
 
+/// What came out, also of the journal.
+mod answer;
+
+pub use answer::{ProveAnswer, again};
+
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha12Rng;
 use serde::{Deserialize, Serialize};
@@ -9,7 +14,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 use wt_experiment::{Assessment, Config, Experiment, Observation, VerdictKind};
-use wt_journal::{Arm, NewExperiment, State};
+use wt_journal::{Arm, NewExperiment, PROOF_BEGINS, State};
 use wt_problem::Problem;
 use wt_setup::HostAccess;
 use wt_setup::settings::InForce;
@@ -129,37 +134,6 @@ fn proved_until(host: &mut HostAccess, change: &str) -> Option<[u64; 2]> {
     let for_rounds = left - TO_CONFIRM.min(left / 4);
     let at = |time: Duration| monotonic_ns().saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     Some([for_rounds, left].map(at))
-}
-
-/// What came out.
-#[derive(Debug, Clone, Serialize)]
-pub struct ProveAnswer {
-    /// The version of this form.
-    pub schema_version: u32,
-    /// The experiment's name in the journal.
-    pub id: String,
-    /// The number of the change.
-    pub change: String,
-    /// What measured.
-    pub by: String,
-    /// Rounds that count.
-    pub rounds: usize,
-    /// The verdict's word: `faster`, `no-difference` or `stopped`.
-    pub verdict: VerdictKind,
-    /// Whether it is shown to be slower.
-    pub slower: bool,
-    /// The rate with the change over that without it.
-    pub ratio: Option<f64>,
-    /// At least: with 95 % where it is faster, whenever one looks; else the interval's lower end.
-    pub ratio_low: Option<f64>,
-    /// At most.
-    pub ratio_high: Option<f64>,
-    /// The median time of a run without the change, seconds.
-    pub before_s: Option<f64>,
-    /// With it.
-    pub after_s: Option<f64>,
-    /// The answer in words.
-    pub text: String,
 }
 
 /// Runs rounds until something is shown, or there were enough: the change is switched off and on, and is left in force whatever
@@ -310,7 +284,7 @@ fn begun(request: &Proof<'_>) -> NewExperiment {
     NewExperiment {
         started_unix_us: started,
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        comment: format!("proof of change {}: {}", request.change, request.what),
+        comment: format!("{PROOF_BEGINS}{}: {}", request.change, request.what),
         arms: vec![arm("without the change", &Settings::new()), arm("with the change", request.settings)],
         owner: wt_setup::journal::own_identity(),
         ..NewExperiment::new(
@@ -467,6 +441,7 @@ fn answer(request: &Proof<'_>, id: &str, found: &Assessment, times: [Vec<f64>; 2
         schema_version: 1,
         id: id.to_owned(),
         change: request.change.clone(),
+        what: Some(request.what.to_owned()),
         by: name(request.by).to_owned(),
         rounds: found.rounds,
         verdict: found.kind,
@@ -514,6 +489,12 @@ mod tests {
             done.map_err(|error| Problem::internal(error.to_string()))
         };
         let answer = proved_by(&proof, &mut switch, &mut |_| {}, cancel);
+        if let Ok(answer) = &answer {
+            // What was said is what is told of it ever after.
+            let stored = wt_setup::journal::open_to_read(Some(&journal)).unwrap().load("last").unwrap();
+            let told = again(&stored).unwrap();
+            assert_eq!((told.lines(), told.slower, told.is_no()), (answer.lines(), answer.slower, answer.is_no()));
+        }
         (answer, file.exists())
     }
 
