@@ -25,7 +25,8 @@ pub struct BlockedOls {
 /// The estimates from the rounds so far.
 #[derive(Debug, Clone)]
 pub struct BlockedFit {
-    estimates: Vec<Option<f64>>,
+    /// Of each setting that was seen the first setting to which a chain of rounds joins it, and how far it lies above that one.
+    estimates: Vec<Option<(usize, f64)>>,
     covariance: Square,
     /// σ̂², the variance of one trial about its round; `None` without a degree of freedom.
     pub variance: Option<f64>,
@@ -85,13 +86,11 @@ impl BlockedOls {
         if df > 0 {
             fit.variance = Some((self.sum_of_squares - explained).max(0.0) / df as f64);
         }
-        if self.seen.first() == Some(&true) {
-            fit.estimates[0] = Some(0.0);
+        for root in (0..self.arms).filter(|a| self.seen[*a] && self.root(*a) == *a) {
+            fit.estimates[root] = Some((root, 0.0));
         }
         for (i, a) in free.iter().enumerate() {
-            if self.root(*a) == 0 {
-                fit.estimates[*a] = Some(tau[i]);
-            }
+            fit.estimates[*a] = Some((self.root(*a), tau[i]));
             for (j, b) in free.iter().enumerate() {
                 fit.covariance.add(*a, *b, inverse.get(i, j));
             }
@@ -111,7 +110,22 @@ impl BlockedFit {
     /// τ̂: how far the log outcome of this setting lies above that of setting 0.
     #[must_use]
     pub fn estimate(&self, arm: usize) -> Option<f64> {
-        self.estimates.get(arm).copied().flatten()
+        self.estimates.get(arm).copied().flatten().filter(|(root, _)| *root == 0).map(|(_, tau)| tau)
+    }
+
+    /// How far the log outcome of one setting lies above that of another; `None` where no chain of rounds joins them.
+    #[must_use]
+    pub fn difference(&self, own: usize, other: usize) -> Option<f64> {
+        let of = |arm: usize| self.estimates.get(arm).copied().flatten();
+        let ((root, own), (joined, other)) = of(own).zip(of(other))?;
+        (root == joined).then_some(own - other)
+    }
+
+    /// What these settings are compared with among themselves: setting 0, or the first of them where none has an estimate, since
+    /// setting 0 has no outcome that enters one.
+    pub(crate) fn base(&self, arms: &[usize]) -> usize {
+        let known = |arm: &usize| self.estimate(*arm).is_some();
+        if arms.iter().any(known) { 0 } else { arms.first().copied().unwrap_or(0) }
     }
 
     /// The variance of τ̂_a − τ̂_b in units of σ².

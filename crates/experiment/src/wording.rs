@@ -66,6 +66,9 @@ impl Words<'_> {
         let arm = &self.a.arms[self.a.pick];
         let name = self.label(arm.arm);
         let in_total = arm.total_ratio.is_none_or(|r| r >= 1.0);
+        if let Some((failed, all)) = self.a.works_alone() {
+            return self.works_alone(arm, failed, all);
+        }
         let headline = if in_total {
             format!("{name} is faster than {}.", self.reference())
         } else {
@@ -91,6 +94,27 @@ impl Words<'_> {
             _ => format!("{name} is the best of the settings tested."),
         }));
         self.finish(headline, details)
+    }
+
+    /// The current setting delivers nothing, or mostly nothing: that has no rate, and so no ratio.
+    fn works_alone(&self, arm: &ArmAssessment, failed: usize, all: usize) -> Text {
+        let mostly = if failed < all { "mostly " } else { "" };
+        let seen = arm.ratio.map(|ratio| format!(" Where both delivered something, it was {}.", times(ratio)));
+        let headline = format!(
+            "{} works, where {} {mostly}delivers nothing ({failed} of {} failed).",
+            self.label(arm.arm),
+            self.reference(),
+            counted(all, "trial")
+        );
+        let shown = format!(
+            "That it is faster is shown with {} confidence, however often you looked; evidence {} of {}. There is no saying by how \
+             much: a trial without a byte has no speed.{}",
+            self.confidence(),
+            odds(arm.evidence),
+            odds(arm.needed.unwrap_or(f64::INFINITY)),
+            seen.unwrap_or_default()
+        );
+        self.finish(headline, vec![shown, self.effort()])
     }
 
     /// Why nothing could be compared, if that is so.

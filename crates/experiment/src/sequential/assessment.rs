@@ -82,6 +82,14 @@ impl Assessment {
         self.kind != VerdictKind::Faster && self.arms.first().is_some_and(|current| current.mostly_bad)
     }
 
+    /// How many of the current setting's trials failed, and of how many, where a setting is shown to be faster since most of them moved
+    /// nothing: by how much it is faster has no meaning then.
+    #[must_use]
+    pub fn works_alone(&self) -> Option<(usize, usize)> {
+        let pick = self.arms.get(self.pick).filter(|arm| self.kind == VerdictKind::Faster && arm.at_least.is_none());
+        pick.and(self.arms.first()).map(|current| (current.failed, current.trials - current.void))
+    }
+
     /// The fewest rounds of a setting after which any gain of it can be excluded, however clear it is.
     #[must_use]
     pub fn fewest_to_exclude(&self) -> usize {
@@ -310,7 +318,11 @@ fn assess_arm(arm: usize, c: &Candidate, fit: &BlockedFit, config: &Config) -> A
     let estimate = fit.estimate(arm);
     let standard_error = estimate.and(fit.standard_error(arm, 0));
     let t = estimate.zip(standard_error).map(|(own, se)| own / se);
-    let Bounds { lower, upper, at_least } = if arm == 0 { Bounds::none() } else { Bounds::of(c) };
+    let Bounds { lower, upper, at_least } = match estimate {
+        _ if arm == 0 => Bounds::itself(),
+        Some(_) if c.counts.has_ratio() => Bounds::of(c),
+        _ => Bounds::unknown(),
+    };
     let same = config.indifference.ln_1p();
     let shown = c.is_shown();
     let peak = c.series.iter().map(|(_, log)| *log).fold(0.0, f64::max);
@@ -357,8 +369,14 @@ struct Bounds {
 }
 
 impl Bounds {
-    fn none() -> Self {
+    /// Of the current setting over itself.
+    fn itself() -> Self {
         Self { lower: Some(0.0), upper: Some(0.0), at_least: Some(0.0) }
+    }
+
+    /// Of what has no ratio: the differences are made of what a trial without a byte counts as.
+    fn unknown() -> Self {
+        Self { lower: None, upper: None, at_least: None }
     }
 
     /// The bounds now. What is claimed stays so: the one-sided lower bound is at least what it was then, for all of them hold

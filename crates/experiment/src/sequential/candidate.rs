@@ -1,3 +1,4 @@
+use super::limits::ROUNDS_TO_STEER;
 use super::observation::{Observation, TrialEnd, difference};
 use crate::describe::{mean, squares};
 use crate::eprocess::{Difference, EProcess, lower_bound_of};
@@ -85,6 +86,10 @@ pub(super) struct Counts {
     pub(super) spoilt: usize,
     /// Attempts that somebody ended.
     pub(super) interrupted: usize,
+    /// Trials of it and of the current setting in rounds that both share, and how many of each moved nothing.
+    pairs: usize,
+    own_empty: usize,
+    current_empty: usize,
     own_bytes: f64,
     own_seconds: f64,
     current_bytes: f64,
@@ -230,7 +235,8 @@ impl Candidate {
         self.series.push((round, log_evidence));
         if self.claimed.is_none() && log_evidence >= self.threshold.ln() {
             // A claim stands however the evidence moves later, and so does the bound that came with it.
-            let lower_bound = lower_bound_of(&self.compared, self.threshold).max(0.0);
+            let bound = || lower_bound_of(&self.compared, self.threshold).max(0.0);
+            let lower_bound = if self.counts.has_ratio() { bound() } else { 0.0 };
             self.claimed = Some(Claim { round, log_evidence, lower_bound });
         }
     }
@@ -254,7 +260,21 @@ impl Counts {
         self.incomplete + self.failed > self.completed
     }
 
+    /// Whether no trial moved a byte, and there were some.
+    pub(super) fn deliver_nothing(&self) -> bool {
+        self.failed >= ROUNDS_TO_STEER && self.completed + self.incomplete == 0
+    }
+
+    /// Whether a ratio to the current setting can be bounded: where more than half of the trials of one of the two moved nothing, the
+    /// differences are of what such a trial counts as, which says who is better and not by how much.
+    pub(super) fn has_ratio(&self) -> bool {
+        2 * self.own_empty.max(self.current_empty) <= self.pairs
+    }
+
     fn add_pair(&mut self, own: &Observation, current: &Observation) {
+        self.pairs += 1;
+        self.own_empty += usize::from(own.ended == TrialEnd::Failed);
+        self.current_empty += usize::from(current.ended == TrialEnd::Failed);
         self.own_bytes += own.bytes.get() as f64;
         self.own_seconds += own.elapsed.as_secs_f64();
         self.current_bytes += current.bytes.get() as f64;

@@ -460,9 +460,8 @@ impl Experiment {
         let current_is_bad = self.arms[0].counts.mostly_bad();
         for candidate in self.arms.iter_mut().skip(1).filter(|c| c.active()) {
             let counts = &candidate.counts;
-            let never = counts.failed >= ROUNDS_TO_STEER && counts.completed + counts.incomplete == 0;
             let mostly = counts.trials >= ROUNDS_TO_GIVE_UP && counts.mostly_bad() && !current_is_bad;
-            if never || mostly {
+            if counts.deliver_nothing() || mostly {
                 candidate.dropped = Some(Dropped { round: self.rounds, reason: DropReason::Failing });
             }
         }
@@ -486,7 +485,7 @@ impl Experiment {
         let cells = &self.config.cells;
         cells.is_empty()
             || self.whole >= fewest_for_interval(self.config.alpha)
-            || cells.iter().any(|arm| *arm != 0 && !self.arms[*arm].active())
+            || cells.iter().any(|arm| !self.arms[*arm].active() || self.arms[*arm].counts.deliver_nothing())
     }
 
     /// The setting with the largest estimate among those still in the race, from `first` on.
@@ -509,18 +508,22 @@ impl Experiment {
 
     /// The setting with the largest estimate among those shown to be faster.
     fn best_claimed(&self, fit: &BlockedFit) -> Option<usize> {
-        let claimed = (1..self.arms.len()).filter(|arm| self.arms[*arm].is_shown());
-        let estimated = claimed.map(|arm| (arm, fit.estimate(arm).unwrap_or(f64::NEG_INFINITY)));
+        let claimed: Vec<usize> = (1..self.arms.len()).filter(|arm| self.arms[*arm].is_shown()).collect();
+        let base = fit.base(&claimed);
+        let estimated = claimed.into_iter().map(|arm| (arm, fit.difference(arm, base).unwrap_or(f64::NEG_INFINITY)));
         estimated.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(arm, _)| arm)
     }
 
-    fn race_over(&mut self, fit: &BlockedFit) -> Option<StopReason> {
+    fn race_over(&self, fit: &BlockedFit) -> Option<StopReason> {
         if !self.arms.iter().skip(1).any(Candidate::active) {
             return Some(StopReason::OnlyCurrentLeft);
         }
-        let (best, gain) = self.leader(fit, 1)?;
+        let Some((best, gain)) = self.leader(fit, 1) else {
+            // The current setting delivers nothing: of that there is no estimate, but there is a proof.
+            return self.best_claimed(fit).filter(|best| self.rivals_resolved(fit, *best)).map(|_| StopReason::Claimed);
+        };
         let se = fit.standard_error(best, 0)?;
-        if self.arms[best].is_ahead() && self.rivals_resolved(fit, best, gain) {
+        if self.arms[best].is_ahead() && self.rivals_resolved(fit, best) {
             return Some(StopReason::Claimed);
         }
         let left = self.rounds_left()?;
@@ -542,18 +545,18 @@ impl Experiment {
         let futile = self.rounds >= early
             && !self.patient
             && self.arms[best].claimed.is_none()
+            && self.arms[best].counts.has_ratio()
             && hopeless(gain, se)
             && !(self.config.both_ways && (1..self.arms.len()).any(loss));
         futile.then_some(StopReason::Futile)
     }
 
     /// Whether no rival can be ahead of the best by more than what is worth pursuing.
-    fn rivals_resolved(&mut self, fit: &BlockedFit, best: usize, gain: f64) -> bool {
-        let t = quantile(T_RESOLVED, fit.df);
+    fn rivals_resolved(&self, fit: &BlockedFit, best: usize) -> bool {
         let worth = self.config.indifference.ln_1p();
         (1..self.arms.len()).filter(|arm| *arm != best && self.arms[*arm].active()).all(|arm| {
-            match (fit.estimate(arm), fit.standard_error(arm, best)) {
-                (Some(own), Some(se)) => own - gain + t * se <= worth,
+            match (fit.difference(arm, best), fit.standard_error(arm, best)) {
+                (Some(ahead), Some(se)) => ahead + quantile(T_RESOLVED, fit.df) * se <= worth,
                 _ => true,
             }
         })

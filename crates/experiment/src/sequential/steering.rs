@@ -64,12 +64,13 @@ pub(super) fn is_quiet(gain: f64, fit: &BlockedFit) -> bool {
 /// # Source
 /// Russo, *Simple Bayesian algorithms for best arm identification* (COLT 2016): top-two sampling.
 pub(super) fn top_two(candidates: &[usize], fit: &BlockedFit, rng: &mut impl Rng) -> Vec<usize> {
+    let base = fit.base(candidates);
     let mut draw = || {
         let mut drawn: Vec<(usize, f64)> = candidates
             .iter()
             .map(|arm| {
-                let spread = DRAWN * fit.standard_error(*arm, 0).unwrap_or(0.0);
-                (*arm, fit.estimate(*arm).unwrap_or(f64::NEG_INFINITY) + spread * normal(rng))
+                let spread = DRAWN * fit.standard_error(*arm, base).unwrap_or(0.0);
+                (*arm, fit.difference(*arm, base).unwrap_or(f64::NEG_INFINITY) + spread * normal(rng))
             })
             .collect();
         drawn.sort_by(|a, b| b.1.total_cmp(&a.1));

@@ -1,3 +1,4 @@
+mod nothing;
 mod quiet;
 
 use super::*;

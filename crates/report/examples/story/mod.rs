@@ -14,7 +14,7 @@ use wt_units::{Bytes, Knob, Level, Settings};
 pub(crate) struct Truth {
     pub(crate) label: String,
     pub(crate) settings: Settings,
-    /// Mean goodput, Mbit/s.
+    /// Mean goodput, Mbit/s; with 0 each trial fails.
     pub(crate) mbit: f64,
 }
 
@@ -103,7 +103,10 @@ impl Plan {
             for (place, arm) in order.into_iter().enumerate() {
                 let record = self.trial(arm, (number, place as u32 + 1), records.len() as i64 + 1, &mut rng);
                 let elapsed = Duration::from_micros(record.outcome.elapsed_us);
-                round.push(Observation::completed(arm, Bytes(record.outcome.bytes), elapsed));
+                round.push(match record.outcome.bytes {
+                    0 => Observation::failed(arm, elapsed, Bytes(1_000)),
+                    bytes => Observation::completed(arm, Bytes(bytes), elapsed),
+                });
                 records.push(record);
             }
             experiment.record(&round).expect("a whole round");
@@ -150,7 +153,7 @@ impl Plan {
             ..Observed::default()
         };
         let outcome = TrialOutcome {
-            status: Status::Completed,
+            status: if bytes == 0 { Status::Failed } else { Status::Completed },
             bytes,
             elapsed_us,
             granted,

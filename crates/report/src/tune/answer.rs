@@ -1,6 +1,7 @@
 //! The answer in four lines, the same for a terminal, a page, HTML and JSON: what to set and where, how sure that is, what to
 //! do now, where it is kept.
 
+use super::answer_words::{capital, direction_of, does, looks, plural};
 use super::figures::counted_bps;
 use super::{DelayReport, LimitedBy, LimitsReport, TrialFigure, TuneInputs};
 use crate::words;
@@ -8,7 +9,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
 use wt_experiment::{ArmAssessment, StopReason, VerdictKind};
-use wt_trial::{Amount, Direction, Scale, Status, TrialRecord, Workload};
+use wt_trial::{Direction, Scale, Status, TrialRecord};
 use wt_units::{Knob, Recommendation, Role, Settings, Side, counted};
 
 /// Between changes for several hosts.
@@ -217,6 +218,12 @@ impl TuneInputs<'_> {
             // What it sets beside the baseline would hide what was asked.
             (name, several) = (self.label(arm.arm), false);
         }
+        if let Some((failed, all)) = self.assessment.works_alone() {
+            // What moved nothing but now and then has no speed that one could be told to have.
+            answer.before = None;
+            answer.what = self.works_alone(&name, several, (failed, all));
+            return;
+        }
         let gain = answer.change_percent.map_or_else(|| "some".to_owned(), words::change);
         let figures = match (answer.before, answer.after) {
             (Some(before), Some(after)) => {
@@ -232,6 +239,15 @@ impl TuneInputs<'_> {
             format!(" That is typical; in total {} slower ({slower}).", if several { "they are" } else { "it is" })
         });
         answer.what = format!("{name} {does}{than}{figures}.{total}");
+    }
+
+    /// What is said where the current settings deliver nothing, or mostly nothing: `failed` of `all` their trials.
+    fn works_alone(&self, name: &str, several: bool, (failed, all): (usize, usize)) -> String {
+        let mostly = if failed < all { "mostly " } else { "" };
+        let base = self.baseline().map(|base| format!("the {} {mostly}delivers", base.label));
+        let base = base.unwrap_or_else(|| format!("your current settings {mostly}deliver"));
+        let works = if several { "work" } else { "works" };
+        format!("{name} {works}, where {base} nothing ({failed} of {} failed).", counted(all, "trial"))
     }
 
     /// Says on which hosts a setting is made, with the commands; what it is called, and whether there are several.
@@ -518,49 +534,6 @@ impl Answer {
     }
 }
 
-/// Which way the payload goes that is judged.
-fn direction_of(workload: &Workload) -> Direction {
-    match workload {
-        Workload::Bulk { direction, .. }
-        | Workload::Soak { direction, .. }
-        | Workload::Stream { direction, .. }
-        | Workload::Competing { direction, .. }
-        | Workload::Load { direction, .. } => *direction,
-        // Answers are what counts of these.
-        Workload::Duplex { .. } | Workload::Transactions { .. } | Workload::Bursts { .. } | Workload::Page { .. } => {
-            Direction::Down
-        }
-    }
-}
-
-/// What a setting does to this workload: `loads pages 18 % faster`.
-fn does(workload: &Workload, gain: &str) -> String {
-    let moves = match direction_of(workload) {
-        Direction::Down => "downloads",
-        Direction::Up => "uploads",
-    };
-    match (workload, workload.scale()) {
-        (Workload::Page { .. }, Scale::Time) => format!("loads pages {gain} faster"),
-        (Workload::Bulk { amount: Amount::Size(size), .. }, _) => format!("{moves} {} {gain} faster", size.human()),
-        (Workload::Duplex { .. }, _) => format!("transfers both ways {gain} faster"),
-        (Workload::Competing { .. }, _) => format!("{moves} {gain} faster beside others"),
-        (Workload::Bursts { .. }, Scale::Rate) => format!("gets {gain} more answers a second"),
-        (_, Scale::Rate) => format!("does {gain} more transactions a second"),
-        (_, Scale::Lateness) => format!("delivers messages {gain} less late"),
-        (_, Scale::Responsiveness) => format!("makes {gain} more round trips a minute under load"),
-        (_, Scale::Goodput | Scale::Time) => format!("{moves} {gain} faster"),
-    }
-}
-
-/// `loads pages` as several do it.
-fn plural(does: String) -> String {
-    match does.split_once(' ') {
-        Some(("does", rest)) => format!("do {rest}"),
-        Some((verb, rest)) => format!("{} {rest}", verb.trim_end_matches('s')),
-        None => does,
-    }
-}
-
 /// What the current settings do now.
 fn now(answer: &Answer, measured: &TrialFigure) -> String {
     let figure =
@@ -568,16 +541,6 @@ fn now(answer: &Answer, measured: &TrialFigure) -> String {
     figure.unwrap_or_default()
 }
 
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map_or_else(String::new, |first| first.to_uppercase().collect::<String>() + letters.as_str())
-}
-
 #[cfg(test)]
 #[path = "answer_tests.rs"]
 mod tests;
-
-/// The verb that goes with a label: "your current settings" are several.
-fn looks(label: &str) -> &'static str {
-    if label.ends_with("settings") { "look" } else { "looks" }
-}

@@ -5,7 +5,7 @@ use super::super::{DelayRules, LimitedBy, Run, RunFacts, Setting, TuneInputs, Tu
 use super::*;
 use std::fmt::Write as _;
 use std::time::Duration;
-use wt_trial::{Limits, Page};
+use wt_trial::{Amount, Limits, Page, Workload};
 use wt_units::Level;
 
 /// One outcome.
@@ -145,6 +145,39 @@ fn who_is_faster_by_a_window_was_not_held_by_the_path() {
     story.path.physical_goodput_bps = None;
     let text = Case::lab("", story).report().limits.text;
     assert!(text.contains("isn't known. Most of their trials ended in slow start."), "{text}");
+}
+
+#[test]
+fn where_the_current_settings_deliver_nothing_it_is_said_what_works_and_no_figure_is_made_up() {
+    let report = Case::lab("", one(with(Knob::Mtu, Level::Number(1_400)), 0.0, 3.0, 0.02, 40).run()).report();
+    let (answer, n) = (&report.verdict.answer, report.rounds);
+    assert_eq!((answer.action, report.verdict.stop), (AnswerAction::Set, Some(StopReason::Claimed)));
+    let what = format!(
+        "mtu=1400 on the client works, where your current settings deliver nothing ({n} of {n} trials failed)."
+    );
+    assert_eq!(answer.lines[0], what);
+    assert!(answer.lines[1].starts_with("Sure: that it is faster, with 95 % confidence; "), "{answer:#?}");
+    assert!(answer.lines[2].contains("settings apply mtu=1400"), "{answer:#?}");
+    assert_eq!((answer.before, answer.after, answer.change_percent, answer.sure.at_least), (None, None, None, None));
+    let (verdict, arm) = (&report.verdict, &report.arms[1]);
+    assert_eq!((verdict.ratio, verdict.at_least, arm.ratio, arm.low, arm.high), (None, None, None, None, None));
+    assert!(report.settings_chart().is_none());
+    let text = report.to_terminal(100, false);
+    assert!(!text.contains("Undecided") && !text.contains("no data") && !text.contains("unknown"), "{text}");
+}
+
+#[test]
+fn what_is_faster_is_decided_whoever_else_may_be_more_so() {
+    let truths = vec![
+        Truth::new("current", Settings::new(), 2.0),
+        Truth::new("rwin=65536", rwin(65_536), 4.0),
+        Truth::new("rwin=131072", rwin(131_072), 4.05),
+    ];
+    let mut story = Plan { truths, levels: vec![], noise: 0.05, budget: 60, stop_after: None, seed: 3 }.run();
+    story.assessment.stop = Some(StopReason::Budget);
+    let next = Case::lab("", story).report().next;
+    assert!(!next.iter().any(|line| line.contains("Undecided")), "{next:?}");
+    assert!(next.iter().any(|line| line.starts_with("More trials tell it from the others better: ")), "{next:?}");
 }
 
 /// The current settings and one other, without a plateau.

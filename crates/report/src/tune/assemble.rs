@@ -3,12 +3,13 @@ use super::delay::DelayRules;
 use super::figures::{device, figures, geometric_mean, goodputs, mean_seen, seen_level};
 use super::granted::granted;
 use super::traces::traces;
+use super::unfinished::{not_completed, why_all_failed};
 use super::{
     Arm, ArmState, Path, Plateau, PlateauPoint, RunReport, SCHEMA_VERSION, Trial, TrialFigure, TuneReport, Verdict,
 };
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng as _;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Duration;
 use wt_experiment::{ArmAssessment, Assessment, DropReason, PlateauAssessment, StopReason, Text, VerdictKind};
@@ -512,6 +513,12 @@ impl TuneInputs<'_> {
                 n.more_trials,
                 self.go_on_for(&format!("\"{} trials\"", n.more_trials))
             )),
+            _ if a.kind == VerdictKind::Faster => {
+                // That it is faster is decided, and whether another one is more so may not be.
+                let open = a.stop == Some(StopReason::Budget) && a.arms.len() > 2;
+                let more = || format!("More trials tell it from the others better: {}", self.go_on_for("10min"));
+                next.extend(open.then(more));
+            }
             _ if undecided => next.push(format!("Undecided. Continue with: {}", self.go_on_for("10min"))),
             _ => {}
         }
@@ -537,30 +544,6 @@ impl TuneInputs<'_> {
             device: records.iter().rev().find_map(|record| device(&record.outcome.observed)),
         }
     }
-}
-
-/// How many trials weren't completed for a reason that is known, and what the last of them says.
-fn not_completed(records: &[&TrialRecord]) -> Option<String> {
-    let told = |record: &&&TrialRecord| record.outcome.status == Status::Incomplete && !record.outcome.notes.is_empty();
-    let last = records.iter().rev().find(told)?.outcome.notes.join("; ");
-    let number = records.iter().filter(told).count();
-    Some(format!(
-        "{number} of {} weren't completed; the last of them says: {last}.",
-        wt_units::counted(records.len(), "trial")
-    ))
-}
-
-/// Why all trials failed, if they did: what most of them say.
-fn why_all_failed(records: &[&TrialRecord]) -> Option<String> {
-    let ran: Vec<_> =
-        records.iter().filter(|r| !matches!(r.outcome.status, Status::Invalid | Status::Aborted)).collect();
-    let worked = ran.iter().any(|record| record.outcome.status != Status::Failed);
-    let mut told: BTreeMap<&str, usize> = BTreeMap::new();
-    for note in ran.iter().filter_map(|record| record.outcome.notes.last()) {
-        *told.entry(note).or_default() += 1;
-    }
-    let (note, times) = told.into_iter().max_by_key(|(_, times)| *times).filter(|_| !worked)?;
-    Some(format!("All trials failed; {times} of {} say: {note}.", ran.len()))
 }
 
 /// The setting that the verdict's figures speak of: the recommended one, else the leading candidate, else the one with

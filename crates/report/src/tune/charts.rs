@@ -11,11 +11,14 @@ const LEAST_EVIDENCE: f64 = 0.01;
 const OPEN: f64 = 2.5;
 
 impl TuneReport {
-    /// Every setting with its interval, against the current one; `None` without candidates.
+    /// Every setting with its interval, against the current one; `None` where none has an estimate.
     #[must_use]
     pub fn settings_chart(&self) -> Option<Chart> {
         let candidates: Vec<&Arm> = self.arms.iter().skip(1).filter(|arm| arm.is_ranked()).collect();
         let known: Vec<f64> = candidates.iter().filter_map(|arm| arm.ratio).chain([1.0]).collect();
+        if known.len() == 1 {
+            return None;
+        }
         let (least, most) = (known.iter().copied().fold(1.0, f64::min), known.iter().copied().fold(1.0, f64::max));
         let row = |(place, arm): (usize, &&Arm), low: Option<f64>, high: Option<f64>| {
             let low = low.filter(|low| *low >= least / OPEN).unwrap_or(0.0);
@@ -29,7 +32,7 @@ impl TuneReport {
         let both = [("interval that always holds", exact), ("estimate, not yet proven", model)];
         let series =
             both.iter().filter(|(_, rows)| !rows.is_empty()).map(|(name, rows)| Series::intervals(*name, rows));
-        (!candidates.is_empty()).then(|| Chart {
+        Some(Chart {
             title: format!("{} against the {}", self.measured.title(), self.reference()),
             subtitle: format!(
                 "Estimates; intervals from the random order hold with {} however often one looks",

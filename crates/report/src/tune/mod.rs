@@ -2,6 +2,8 @@
 
 /// The answer in four lines.
 mod answer;
+/// Its words.
+mod answer_words;
 /// How the recommended settings are applied.
 mod apply;
 /// What is shown of a setting.
@@ -38,6 +40,8 @@ mod servers;
 mod soak;
 /// Congestion window and rate over time.
 mod traces;
+/// What trials say that weren't completed.
+mod unfinished;
 /// Pages, object by object.
 mod waterfall;
 

@@ -145,11 +145,17 @@ impl Progress {
 fn leader(round: &RoundEvent, labels: &[String], smaller: bool) -> String {
     let leads = |(arm, ratio): (usize, &Option<f64>)| Some((arm, (*ratio)?)).filter(|(_, ratio)| *ratio >= LEAD);
     let best = round.ratio.iter().enumerate().skip(1).filter_map(leads).max_by(|a, b| a.1.total_cmp(&b.1));
-    let Some((arm, ratio)) = best else { return "no setting leads your current one".to_owned() };
-    let (evidence, needed) =
-        (round.evidence.get(arm).copied().unwrap_or(1.0), round.needed.get(arm).copied().flatten());
-    let needed = needed.unwrap_or(f64::INFINITY);
-    let proof = if round.shown.get(arm).is_some_and(|shown| *shown) {
+    let evidence = |arm: usize| round.evidence.get(arm).copied().unwrap_or(1.0);
+    let shown = |arm: usize| round.shown.get(arm).is_some_and(|shown| *shown);
+    // Where the current settings deliver nothing there is no ratio to them, or it is one of the few trials that they completed.
+    let alone = |arm: &usize| shown(*arm) || (round.ratio[*arm].is_none() && evidence(*arm) > 1.0);
+    let works = (1..round.ratio.len()).filter(alone).max_by(|a, b| evidence(*a).total_cmp(&evidence(*b)));
+    let Some((arm, ratio)) = best.map(|(arm, ratio)| (arm, Some(ratio))).or(works.map(|arm| (arm, None))) else {
+        return "no setting leads your current one".to_owned();
+    };
+    let needed = round.needed.get(arm).copied().flatten().unwrap_or(f64::INFINITY);
+    let evidence = evidence(arm);
+    let proof = if shown(arm) {
         "proven".to_owned()
     } else if evidence >= needed {
         "not yet claimed".to_owned()
@@ -157,8 +163,13 @@ fn leader(round: &RoundEvent, labels: &[String], smaller: bool) -> String {
         format!("not yet proven ({evidence:.0} : 1 of {needed:.0} : 1)")
     };
     let label = labels.get(arm).map_or("", String::as_str);
+    let plural = label.ends_with("settings");
+    let Some(ratio) = ratio else {
+        let delivers = if plural { "deliver" } else { "delivers" };
+        return format!("{label} {delivers} where your current one doesn't, {proof}");
+    };
     let gain = if smaller { 1.0 - 1.0 / ratio } else { ratio - 1.0 };
-    let leads = if label.ends_with("settings") { "lead" } else { "leads" };
+    let leads = if plural { "lead" } else { "leads" };
     // A lead of several times as much isn't read as a share.
     if !smaller && ratio >= MANY_TIMES {
         return format!("{label} {leads} {ratio:.1} times, {proof}");
@@ -199,6 +210,13 @@ mod tests {
         assert_eq!(told(Some(45.4), 21.0), "mtu=1444 leads 45.4 times, proven");
         let doubtful = RoundEvent { shown: vec![false; 2], ..round(vec![Some(1.0), Some(1.347)], 21.0) };
         assert_eq!(leader(&doubtful, &labels, false), "mtu=1444 leads by 34.7 %, not yet claimed");
+        assert_eq!(
+            told(None, 12.0),
+            "mtu=1444 delivers where your current one doesn't, not yet proven (12 : 1 of 20 : 1)"
+        );
+        for ratio in [None, Some(0.99)] {
+            assert_eq!(told(ratio, 21.0), "mtu=1444 delivers where your current one doesn't, proven");
+        }
         for none in [None, Some(0.9), Some(1.0)] {
             assert_eq!(told(none, 1.0), "no setting leads your current one");
         }
