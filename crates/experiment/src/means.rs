@@ -33,7 +33,8 @@ pub struct MeansComparison {
     pub high: f64,
 }
 
-/// Compares two means; `None` unless both are positive and have finite, not both zero, standard deviations.
+/// Compares two means; `None` unless both are positive and have finite, not both zero, standard deviations, and their ratio has an
+/// interval: where one deviates by hundreds of times itself it hasn't.
 #[must_use]
 pub fn compare_means(a: SummaryMean, b: SummaryMean) -> Option<MeansComparison> {
     let standard_error = a.sd_of_mean.hypot(b.sd_of_mean);
@@ -46,15 +47,9 @@ pub fn compare_means(a: SummaryMean, b: SummaryMean) -> Option<MeansComparison> 
     let ratio = a.mean / b.mean;
     // By the delta method, on the scale of logs.
     let half = distributions::normal_quantile(0.975) * (a.sd_of_mean / a.mean).hypot(b.sd_of_mean / b.mean);
-    Some(MeansComparison {
-        difference,
-        standard_error,
-        z,
-        p: 2.0 * distributions::normal_cdf(-z.abs()),
-        ratio,
-        low: ratio * (-half).exp(),
-        high: ratio * half.exp(),
-    })
+    let (low, high) = (ratio * (-half).exp(), ratio * half.exp());
+    let p = 2.0 * distributions::normal_cdf(-z.abs());
+    (low > 0.0 && high.is_finite()).then_some(MeansComparison { difference, standard_error, z, p, ratio, low, high })
 }
 
 /// The ratio of the typical values of two groups that share no blocks. No randomisation stands behind it: whatever else

@@ -109,7 +109,8 @@ fn problem(error: &AnalyseError) -> Problem {
         }
         AnalyseError::ColumnsOfCapture => problem.hint("leave them away for a capture; --filter chooses packets"),
         AnalyseError::Means => {
-            problem.because("means must be above zero, standard deviations at least zero and not both zero")
+            let wanted = "means must be above zero, standard deviations at least zero and not both zero";
+            problem.because(format!("{wanted}, and the interval of their ratio must have ends"))
         }
         AnalyseError::Sheet(error) => sheet_problem(error),
         _ => problem,

@@ -168,8 +168,24 @@ pub enum SheetError {
         /// What stands there.
         text: String,
     },
-    /// A standard error must be above zero.
-    #[error("{cell}: {} is no standard error, which is above zero", quoted(.text))]
+    /// Nothing that is measured is so large or so small, nor do sums of its squares have a value.
+    #[error("{cell}: {} is no measurement, which lies between 1e-100 and 1e100", quoted(.text))]
+    NoMeasurement {
+        /// Where.
+        cell: CellName,
+        /// What stands there.
+        text: String,
+    },
+    /// Nothing is so many times as fast.
+    #[error("{cell}: {} is no log of a ratio, which lies between -20 and 20 (is it a percentage?)", quoted(.text))]
+    NoLogRatio {
+        /// Where.
+        cell: CellName,
+        /// What stands there.
+        text: String,
+    },
+    /// A standard error must be above zero, and that of a log has a scale.
+    #[error("{cell}: {} is no standard error of a log, which is above zero and at most 20", quoted(.text))]
     NoStandardError {
         /// Where.
         cell: CellName,

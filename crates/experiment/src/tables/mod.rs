@@ -179,6 +179,23 @@ mod tests {
     }
 
     #[test]
+    fn what_has_no_finite_answer_is_refused() {
+        for (text, says) in [
+            ("path,log_ratio,se\na,800,1\nb,800,1\nc,800,1\n", "'800' is no log of a ratio"),
+            ("path,log_ratio,se\na,1,1\nb,-20.5,1\nc,1,1\n", "(is it a percentage?)"),
+            ("path,log_ratio,se\na,1,1\nb,1,900\nc,1,1\n", "'900' is no standard error"),
+            ("mtu,rate\n1,1e308\n2,1.5e308\n", "'1e308' is no measurement"),
+            ("mtu,rate\n1,1e-308\n2,1\n", "'1e-308' is no measurement"),
+        ] {
+            let found = of(text).unwrap_err().to_string();
+            assert!(found.contains(says), "{found}");
+        }
+        let mean = |mean: f64, sd_of_mean: f64| SummaryMean { mean, sd_of_mean };
+        assert_eq!(analyse_means(mean(1e308, 1e308), mean(1e-308, 1e-308)), None);
+        assert_eq!(analyse_means(mean(1.0, 1e4), mean(1.0, 1.0)), None);
+    }
+
+    #[test]
     fn figures_have_four_digits() {
         let shown = [1234.5, 0.012_346, 123_456.0, 1e-9, 0.0].map(short);
         assert_eq!(shown, ["1234", "0.01235", "123456", "1.000e-9", "0"]);

@@ -8,6 +8,8 @@ use crate::meta::{Effect, Summary, summarise};
 /// Names of the columns that make a sheet such a table.
 const ESTIMATES: [&str; 3] = ["estimate", "log_ratio", "effect"];
 const ERRORS: [&str; 3] = ["se", "standard_error", "stderr"];
+/// No log of a ratio is larger: that would be half a billion times as fast.
+const LARGEST: f64 = 20.0;
 
 /// The answer, if the sheet is such a table.
 pub(super) fn answer(sheet: &Sheet) -> Option<Result<PathsAnswer, SheetError>> {
@@ -20,10 +22,16 @@ type Paths = (Vec<String>, Vec<Effect>);
 
 fn read(sheet: &Sheet, estimate: usize, error: usize) -> Result<Paths, SheetError> {
     let estimates = sheet.figures(estimate)?;
-    let errors = sheet.outcomes(error).map_err(|problem| match problem {
-        SheetError::NotAboveZero { cell, text } => SheetError::NoStandardError { cell, text },
-        other => other,
-    })?;
+    let wrong = |column: usize, row: usize| (sheet.at(row, column), sheet.cells(column)[row].clone());
+    if let Some(row) = estimates.iter().position(|log| log.abs() > LARGEST) {
+        let (cell, text) = wrong(estimate, row);
+        return Err(SheetError::NoLogRatio { cell, text });
+    }
+    let errors = sheet.figures(error)?;
+    if let Some(row) = errors.iter().position(|se| *se <= 0.0 || *se > LARGEST) {
+        let (cell, text) = wrong(error, row);
+        return Err(SheetError::NoStandardError { cell, text });
+    }
     let label = (0..sheet.columns.len()).find(|i| *i != estimate && *i != error);
     let names =
         label.map_or_else(|| (1..=estimates.len()).map(|i| i.to_string()).collect(), |i| sheet.cells(i).to_vec());

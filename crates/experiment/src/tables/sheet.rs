@@ -11,6 +11,8 @@ const MOST_COLUMNS: usize = 4_096;
 const MOST_BYTES: u64 = 256 << 20;
 /// How much of the file is looked at to find its separator.
 const HEAD: usize = 64 * 1024;
+/// What is measured lies in here, in whatever unit.
+const MEASURABLE: std::ops::RangeInclusive<f64> = 1e-100..=1e100;
 
 /// A CSV file.
 #[derive(Debug)]
@@ -122,12 +124,16 @@ impl Sheet {
         self.cells(column).iter().all(|cell| number(cell).is_some())
     }
 
-    /// A column of outcomes: numbers above zero.
+    /// A column of outcomes: numbers above zero, of which squares can be summed.
     pub(super) fn outcomes(&self, column: usize) -> Result<Vec<f64>, SheetError> {
         let values = self.figures(column)?;
         if let Some(row) = values.iter().position(|v| *v <= 0.0) {
             let text = self.cells(column)[row].clone();
             return Err(SheetError::NotAboveZero { cell: self.at(row, column), text });
+        }
+        if let Some(row) = values.iter().position(|v| !MEASURABLE.contains(v)) {
+            let text = self.cells(column)[row].clone();
+            return Err(SheetError::NoMeasurement { cell: self.at(row, column), text });
         }
         Ok(values)
     }
