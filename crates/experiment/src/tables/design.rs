@@ -23,6 +23,11 @@ const OUTCOMES: [&str; 12] = [
 /// Words that make it a time: less is better.
 const TIMES: [&str; 12] =
     ["ms", "us", "sec", "secs", "seconds", "time", "latency", "duration", "rtt", "delay", "load", "elapsed"];
+/// Columns of our own tables of trials that are no settings, whatever begins with `started` besides; and one that only those have, with
+/// the names of settings beside it.
+const OF_TRIALS: [&str; 4] = ["order", "trial", "elapsed_us", "bytes"];
+const ARM: &str = "arm";
+const SETTINGS: [&str; 2] = ["label", "settings"];
 /// Words that make a column a block.
 const BLOCKS: [&str; 9] = ["block", "series", "round", "run", "day", "session", "replicate", "rep", "pass"];
 /// More levels than this are a list, not an experiment.
@@ -223,7 +228,12 @@ fn long(sheet: &Sheet, named: &NamedColumns, value: usize) -> Result<Recognised,
     let factor = match &named.factor {
         Some(name) => sheet.find(ColumnRole::Factor, name)?,
         None => {
-            let first = others.iter().copied().find(varies).or(others.first().copied());
+            let name = |i: &usize| sheet.columns[*i].name.as_str();
+            let ours = others.iter().any(|i| name(i) == ARM);
+            let named = SETTINGS.iter().filter(|_| ours).filter_map(|known| others.iter().find(|i| name(i) == *known));
+            let free = others.iter().filter(|i| !OF_TRIALS.contains(&name(i)) && !name(i).starts_with("started"));
+            let likely: Vec<usize> = named.chain(free).copied().collect();
+            let first = likely.iter().chain(&others).copied().find(varies).or(others.first().copied());
             first.ok_or_else(|| SheetError::NoFactor { file: sheet.file(), several: false })?
         }
     };

@@ -179,6 +179,22 @@ mod tests {
     }
 
     #[test]
+    fn our_own_tables_of_trials_are_compared_by_their_settings() {
+        let row = |round: usize, order: usize, arm: usize| {
+            let (label, gain) = [("current", 100), ("initcwnd=20", 120)][arm];
+            format!("{round},{order},{arm},{label},{label},completed,{},250000,{}\n", gain + round, round * 2 + order)
+        };
+        let head = "round,order,arm,label,settings,status,goodput_bps,elapsed_us,trial\n";
+        let text: String = (1..=10).flat_map(|n| [row(n, 1, n % 2), row(n, 2, 1 - n % 2)]).collect();
+        let verdict = |text: &str| of(text).unwrap().verdict().to_owned();
+        let found = verdict(&format!("{head}{text}"));
+        assert!(found.starts_with("Use label initcwnd=20"), "{found}");
+        // Of others' tables the order isn't what was varied, if anything else was, and the bytes may be.
+        assert!(verdict("round,order,mtu,rate\n1,1,a,3\n1,2,b,4\n2,1,b,4\n2,2,a,3\n").contains("2 levels of mtu"));
+        assert!(verdict("round,bytes,rate\n1,10,3\n1,20,4\n2,20,4\n2,10,3\n").contains("2 levels of bytes"));
+    }
+
+    #[test]
     fn what_has_no_finite_answer_is_refused() {
         for (text, says) in [
             ("path,log_ratio,se\na,800,1\nb,800,1\nc,800,1\n", "'800' is no log of a ratio"),
