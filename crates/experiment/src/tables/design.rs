@@ -23,6 +23,38 @@ const OUTCOMES: [&str; 12] = [
 /// Words that make it a time: less is better.
 const TIMES: [&str; 12] =
     ["ms", "us", "sec", "secs", "seconds", "time", "latency", "duration", "rtt", "delay", "load", "elapsed"];
+/// Words that make it something that nobody wants: less is better, of a rate, too.
+const BAD: [&str; 27] = [
+    "loss",
+    "losses",
+    "lost",
+    "error",
+    "errors",
+    "drop",
+    "drops",
+    "dropped",
+    "retransmit",
+    "retransmits",
+    "retransmitted",
+    "retransmission",
+    "retransmissions",
+    "retrans",
+    "late",
+    "lateness",
+    "jitter",
+    "stall",
+    "stalls",
+    "stalled",
+    "ttfb",
+    "fct",
+    "timeout",
+    "timeouts",
+    "failure",
+    "failures",
+    "failed",
+];
+/// Words that make it something that everybody wants, whatever else its name says of it.
+const GOOD: [&str; 10] = ["goodput", "throughput", "bandwidth", "speed", "kbit", "mbit", "gbit", "kbps", "mbps", "bps"];
 /// Columns of our own tables of trials that are no settings, whatever begins with `started` besides; and one that only those have, with
 /// the names of settings beside it.
 const OF_TRIALS: [&str; 4] = ["order", "trial", "elapsed_us", "bytes"];
@@ -71,12 +103,27 @@ pub(super) enum Kind {
 pub(super) fn recognise(sheet: &Sheet, named: &NamedColumns) -> Result<Design, SheetError> {
     let values = values(sheet, named)?;
     let value = values.iter().map(|v| sheet.columns[*v].name.clone()).collect::<Vec<_>>().join(", ");
+    let all = |known: &[&str]| values.iter().all(|v| has_word(&sheet.columns[*v].name, known));
     let better = named.better.unwrap_or_else(|| {
-        let is_time = values.iter().all(|v| has_word(&sheet.columns[*v].name, &TIMES));
-        if is_time { Better::Lower } else { Better::Higher }
+        let is_bad = all(&TIMES) || (all(&BAD) && !all(&GOOD));
+        if is_bad { Better::Lower } else { Better::Higher }
     });
-    let (kind, notes) = if values.len() > 1 { wide(sheet, named, &values)? } else { long(sheet, named, values[0])? };
+    let (kind, mut notes) =
+        if values.len() > 1 { wide(sheet, named, &values)? } else { long(sheet, named, values[0])? };
+    let plain = all(&GOOD) || all(&TIMES) || value == "rate";
+    if named.better.is_none() && !plain && !matches!(kind, Kind::Listing { .. }) {
+        notes.push(assumed(if values.len() == 1 { &value } else { "in each of the columns" }, better));
+    }
     Ok(Design { kind, value, better, notes })
+}
+
+/// What was taken for good, where the name leaves that open.
+fn assumed(value: &str, better: Better) -> String {
+    let (counts, other) = match better {
+        Better::Higher => ("larger", "lower"),
+        Better::Lower => ("smaller", "higher"),
+    };
+    format!("{counts} {value} counts as better (otherwise --{other}-is-better)")
 }
 
 fn words(name: &str) -> Vec<String> {

@@ -178,6 +178,37 @@ mod tests {
         assert_eq!((cell.line, cell.column, cell.name.as_str(), text.as_str()), (3, 2, "s1", "fast"));
     }
 
+    /// Ten rounds of two levels, of which b has two fifths more, with an outcome of this name.
+    fn rounds(outcome: &str) -> String {
+        let row = |n: usize| format!("{n},a,{}\n{n},b,{}\n", 100 + n, 140 + n);
+        format!("round,setting,{outcome}\n{}", (1..=10).map(row).collect::<String>())
+    }
+
+    #[test]
+    fn less_is_better_of_what_nobody_wants_and_what_is_taken_for_better_is_said() {
+        let told = |outcome: &str, values: &[&str]| {
+            let values = values.iter().map(|&name| name.to_owned()).collect();
+            let columns = NamedColumns { values, ..NamedColumns::default() };
+            let request = TableRequest { file: "t.csv".into(), columns, seed: 1 };
+            let answer = analyse_table(rounds(outcome).as_bytes(), &request).unwrap();
+            let best = if answer.verdict().starts_with("Use setting a") { "a" } else { "b" };
+            (best, answer.notes().join("; "))
+        };
+        for name in ["loss_rate", "error_rate", "retransmission_rate"] {
+            let note = format!("smaller {name} counts as better (otherwise --higher-is-better)");
+            assert_eq!(told(name, &[]), ("a", note));
+        }
+        for name in ["retransmits", "loss", "lateness", "ttfb", "fct", "drops"] {
+            assert_eq!(told(name, &[name]).0, "a", "{name}");
+        }
+        assert_eq!(told("load_ms", &[]), ("a", String::new()));
+        for name in ["rate", "goodput", "throughput_at_loss", "speed", "rate_mbps"] {
+            assert_eq!(told(name, &[]), ("b", String::new()), "{name}");
+        }
+        let note = "larger hit_rate counts as better (otherwise --lower-is-better)".to_owned();
+        assert_eq!(told("hit_rate", &[]), ("b", note));
+    }
+
     #[test]
     fn our_own_tables_of_trials_are_compared_by_their_settings() {
         let row = |round: usize, order: usize, arm: usize| {
