@@ -303,6 +303,8 @@ export type ComparedExperiment = {
   current: Settings;
   /** `down` or `up`. */
   direction?: string | null;
+  /** Trials of the current settings that moved nothing: they are in no figure of them. */
+  failed: number;
   /** The median of that with the current settings, in its unit. */
   figure?: number | null;
   /** The median goodput of the current settings, bit/s. */

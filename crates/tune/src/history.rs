@@ -104,15 +104,24 @@ impl History {
             .map(|session| (session.stored.id.as_str(), session.order_seed().unwrap_or(session.stored.seed)))
     }
 
-    /// Payload over time of every trial of one of the settings that says something, bit/s; of those that weren't completed
+    /// Payload over time of every trial of one of the settings that moved something, bit/s; of those that weren't completed
     /// over the time that they had.
     pub fn rates(&self, arm: usize) -> Vec<f64> {
-        self.telling(arm).map(|(seen, _)| rate(&seen)).collect()
+        self.moving(arm).map(|(seen, _)| rate(&seen)).collect()
     }
 
     /// What each of them is judged by, larger being better: the same, or the score of a workload that has one.
     pub fn judged(&self, arm: usize) -> Vec<f64> {
-        self.telling(arm).map(|(seen, scored)| if scored { seen.y.exp() } else { rate(&seen) }).collect()
+        self.moving(arm).map(|(seen, scored)| if scored { seen.y.exp() } else { rate(&seen) }).collect()
+    }
+
+    /// How many trials of one of the settings moved nothing, and so have no rate.
+    pub fn failed(&self, arm: usize) -> usize {
+        self.telling(arm).filter(|(seen, _)| seen.ended == TrialEnd::Failed).count()
+    }
+
+    fn moving(&self, arm: usize) -> impl Iterator<Item = (Observation, bool)> + '_ {
+        self.telling(arm).filter(|(seen, _)| seen.ended != TrialEnd::Failed)
     }
 
     /// The trials of one of the settings that say something, and whether each has a score.

@@ -82,6 +82,7 @@ fn compare(experiments: Vec<ComparedExperiment>, mut notes: Vec<String>, anyway:
         }
     }
     notes.extend(experiments.iter().filter_map(ComparedExperiment::link_changed));
+    notes.extend(experiments.iter().filter_map(ComparedExperiment::partly_failed));
     // Trials count once: what another one goes on with is a part of that one.
     let continued = |one: &ComparedExperiment| experiments.iter().find(|other| one.is_continued_by(other));
     let part = |one: &ComparedExperiment| {

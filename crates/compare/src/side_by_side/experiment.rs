@@ -11,7 +11,7 @@ use wt_problem::Problem;
 use wt_report::TrialFigure;
 use wt_trial::{PathFacts, Phase, Status};
 use wt_tune::History;
-use wt_units::Settings;
+use wt_units::{Settings, counted};
 
 /// The RTT and the path MTU may differ by this factor before it is told.
 const SAME: f64 = 1.25;
@@ -46,6 +46,8 @@ pub struct ComparedExperiment {
     pub path: PathFacts,
     /// What held.
     pub current: Settings,
+    /// Trials of the current settings that moved nothing: they are in no figure of them.
+    pub failed: usize,
     /// The median goodput of the current settings, bit/s.
     pub goodput_bps: Option<f64>,
     /// What its trials are compared by.
@@ -115,6 +117,7 @@ impl ComparedExperiment {
             host: config.host.clone(),
             path: stored.path.clone(),
             current: stored.current.clone(),
+            failed: 0,
             goodput_bps: None,
             measured: config.workload.as_ref().map_or_else(|| TrialFigure::of(&[]), TrialFigure::of_workload),
             figure: None,
@@ -133,7 +136,7 @@ impl ComparedExperiment {
         let assessment = history.replay()?.assessment();
         (experiment.rounds, experiment.trials) = (assessment.rounds, assessment.trials);
         experiment.assessment = Some(assessment);
-        experiment.judged = history.judged(0);
+        (experiment.judged, experiment.failed) = (history.judged(0), history.failed(0));
         experiment.sessions = history.sessions().map(|(id, seed)| (id.to_owned(), seed)).collect();
         experiment.goodput_bps = wt_units::upper_median(history.rates(0));
         experiment.figure = if experiment.measured.is_goodput() {
@@ -169,7 +172,17 @@ impl ComparedExperiment {
         if self.screen {
             return Some(format!("{} is a screen, which varies all knobs at once: compare its confirmation", self.id));
         }
-        self.judged.is_empty().then(|| format!("{} has no trial of the current settings that counts", self.id))
+        let why = if self.failed > 0 { "in which anything was moved" } else { "that counts" };
+        self.judged.is_empty().then(|| format!("{} has no trial of the current settings {why}", self.id))
+    }
+
+    /// How many of the trials of the current settings are in no figure of them, if some aren't.
+    pub(super) fn partly_failed(&self) -> Option<String> {
+        (self.failed > 0 && !self.judged.is_empty()).then(|| {
+            let all = counted(self.failed + self.judged.len(), "trial");
+            let rest = "what is told of their rate is of the others";
+            format!("in {} {} of {all} of the current settings failed; {rest}", self.id, self.failed)
+        })
     }
 
     /// Why the two can't be compared.

@@ -19,3 +19,6 @@ pub use answer::{ExpectedElsewhere, SideBySideAnswer};
 pub use assess::{of_fleet, run};
 pub use disturbed::{FleetDisturbance, FleetDisturbances, FleetRun};
 pub use request::SideBySideRequest;
+
+#[cfg(test)]
+mod tests;

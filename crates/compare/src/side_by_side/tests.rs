@@ -1,0 +1,86 @@
+use super::{SideBySideAnswer, SideBySideRequest, run};
+use std::path::Path;
+use std::time::Duration;
+use wt_journal::{Arm, ExperimentConfig, Journal as _, Owner, SqliteJournal, State, StoredExperiment, TuneConfig};
+use wt_trial::{Amount, Direction, PathFacts, Phase, Status, TrialOutcome, TrialRecord, TrialSpec, Workload};
+use wt_units::{Knob, Level, Settings};
+
+/// A finished experiment of the current settings and one window, in which the trials that `fails` names moved nothing.
+fn keep(journal: &mut SqliteJournal, id: &str, seed: u64, fails: impl Fn(u32, usize) -> bool) {
+    let workload = Workload::Bulk { direction: Direction::Down, amount: Amount::Time(Duration::from_secs(1)) };
+    let window = Settings::new().with(Knob::Initcwnd, Level::Number(20));
+    let arms = vec![
+        Arm { label: "current".to_owned(), settings: Settings::new() },
+        Arm { label: "initcwnd=20".to_owned(), settings: window.clone() },
+    ];
+    let config = TuneConfig { workload: Some(workload.clone()), order_seed: Some(seed), ..TuneConfig::default() };
+    let trial = |(round, arm): (u32, usize)| {
+        let mut outcome = TrialOutcome::empty(Status::Failed, Duration::from_secs(1), "");
+        if !fails(round, arm) {
+            let gained = if arm == 1 { 1_200_000 } else { 1_000_000 };
+            (outcome.status, outcome.bytes) = (Status::Completed, gained + u64::from(round) * 7919 % 10_000);
+        }
+        let spec = TrialSpec {
+            experiment: id.to_owned(),
+            phase: Phase::Round,
+            round,
+            order: arm as u32 + 1,
+            arm,
+            settings: if arm == 1 { window.clone() } else { Settings::new() },
+            workload: workload.clone(),
+            deadline: Duration::from_secs(10),
+            seed: 1,
+        };
+        TrialRecord { id: i64::from(round) * 2 + arm as i64, spec, started_unix_us: 1, outcome }
+    };
+    let trials: Vec<TrialRecord> = (1..=20).flat_map(|round| [(round, 0), (round, 1)]).map(trial).collect();
+    let stored = StoredExperiment {
+        id: id.to_owned(),
+        target: "lan".to_owned(),
+        tunnel: "lab".to_owned(),
+        state: State::Finished,
+        started_unix_us: 1,
+        ended_unix_us: Some(2),
+        comment: String::new(),
+        version: String::new(),
+        current: Settings::new(),
+        arms,
+        config: ExperimentConfig::Tune(Box::new(config)),
+        seed,
+        path: PathFacts::default(),
+        verdict: None,
+        owner: Owner::default(),
+    };
+    journal.import(&stored, &trials).unwrap();
+}
+
+fn compared(journal: &Path, anyway: bool) -> SideBySideAnswer {
+    let experiments = vec!["whole".to_owned(), "broken".to_owned()];
+    run(&SideBySideRequest { experiments, anyway, journal: Some(journal.to_owned()) }).unwrap()
+}
+
+#[test]
+fn trials_that_moved_nothing_are_counted_and_make_no_rate_no_ratio_and_no_difference() {
+    let folder = tempfile::tempdir().unwrap();
+    let two = folder.path().join("two.sqlite3");
+    let mut journal = SqliteJournal::open(&two).unwrap();
+    keep(&mut journal, "whole", 1, |_, _| false);
+    keep(&mut journal, "broken", 2, |round, arm| arm == 0 && round <= 2);
+    let answer = compared(&two, false);
+    let ratio = answer.current[0].difference.unwrap().ratio;
+    assert!((0.98..1.02).contains(&ratio) && answer.comparable, "{answer:#?}");
+    assert_eq!(answer.experiments.iter().map(|one| one.failed).collect::<Vec<_>>(), [0, 2]);
+    assert!(answer.text.contains("in broken 2 of 20 trials of the current settings failed"), "{}", answer.text);
+
+    let none = folder.path().join("none.sqlite3");
+    let mut journal = SqliteJournal::open(&none).unwrap();
+    keep(&mut journal, "whole", 1, |_, _| false);
+    keep(&mut journal, "broken", 2, |_, _| true);
+    let answer = compared(&none, false);
+    assert!(!answer.comparable && answer.because[0].contains("in which anything was moved"), "{:?}", answer.because);
+    let answer = compared(&none, true);
+    let tried = &answer.settings[0].each[1];
+    assert_eq!((tried.ratio, tried.low, tried.high), (None, None, None));
+    assert_eq!((answer.experiments[1].goodput_bps, answer.experiments[1].figure), (None, None));
+    assert!(answer.current[0].difference.is_none() && !answer.settings[0].gains_differ, "{answer:#?}");
+}
