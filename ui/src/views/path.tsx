@@ -230,6 +230,14 @@ function Probed({ run }: { run: Run }) {
   );
 }
 
+/** What a hop doesn't answer isn't lost where it passes on what hops behind it do. */
+function lost(hop: Hop, hops: Hop[]): string {
+  const { ttl, loss, answered, sent } = hop;
+  const passes = loss !== null && hops.some((other) => other.ttl > ttl && other.loss !== null && other.loss < loss);
+  if (passes) return `answers ${answered} of ${sent}`;
+  return answered === 0 ? "–" : percent(loss);
+}
+
 /** The way from here to there, with the black hole where it is. */
 function Hops({ found }: { found: Found }) {
   const hops = found.hops ?? [];
@@ -267,7 +275,7 @@ function Hops({ found }: { found: Found }) {
             ),
           },
           { name: "RTT", cell: ({ rtt_us }) => (rtt_us === null ? "–" : ms(rtt_us)) },
-          { name: "Loss", cell: ({ loss, answered }) => (answered === 0 ? "–" : percent(loss)) },
+          { name: "Loss", cell: (hop) => lost(hop, hops) },
           { name: "MTU of the link behind", cell: ({ mtu }) => mtu ?? "–" },
           { name: "Changes in the SYN", cell: ({ changed }) => changed.join("; ") || "–" },
         ]}

@@ -96,3 +96,13 @@ fn no_unit_takes_the_folder_that_undoes_settings() {
         assert!(purged.contains(&format!("/var/lib/{folder}")), "{folder} isn't purged");
     }
 }
+
+#[test]
+fn no_unit_ends_the_guards_of_a_change_along_with_its_program() {
+    let changes = ["windtunnel-agent.service", "windtunnel-traffic@.service", "windtunnel-web.service"];
+    for name in changes {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging");
+        let unit = std::fs::read_to_string(std::path::Path::new(path).join(name)).unwrap();
+        assert!(unit.lines().any(|line| line == "KillMode=process"), "{name}: systemd.kill(5)");
+    }
+}
