@@ -320,6 +320,7 @@ fn assess_arm(arm: usize, c: &Candidate, fit: &BlockedFit, config: &Config) -> A
     let t = estimate.zip(standard_error).map(|(own, se)| own / se);
     let Bounds { lower, upper, at_least } = match estimate {
         _ if arm == 0 => Bounds::itself(),
+        Some(own) if c.counts.has_empty() && c.counts.has_ratio() => Bounds::of(c).around(own),
         Some(_) if c.counts.has_ratio() => Bounds::of(c),
         _ => Bounds::unknown(),
     };
@@ -394,6 +395,16 @@ impl Bounds {
                 .into_iter()
                 .chain(at_least)
                 .reduce(f64::max),
+        }
+    }
+
+    /// No tighter than that they hold the estimate: it leaves out the trials that moved nothing, and the differences have them as if they
+    /// had moved next to nothing.
+    fn around(self, estimate: f64) -> Self {
+        Self {
+            lower: self.lower.map(|bound| bound.min(estimate)),
+            upper: self.upper.map(|bound| bound.max(estimate)),
+            at_least: self.at_least.map(|bound| bound.min(estimate)),
         }
     }
 }

@@ -271,6 +271,11 @@ impl Counts {
         2 * self.own_empty.max(self.current_empty) <= self.pairs
     }
 
+    /// Whether any trial of the two moved nothing, in the rounds that they share.
+    pub(super) fn has_empty(&self) -> bool {
+        self.own_empty + self.current_empty > 0
+    }
+
     fn add_pair(&mut self, own: &Observation, current: &Observation) {
         self.pairs += 1;
         self.own_empty += usize::from(own.ended == TrialEnd::Failed);

@@ -68,3 +68,19 @@ fn a_claim_from_when_nothing_was_delivered_leaves_no_bound_to_what_comes_after()
     assert!(arm.claimed.is_some_and(|round| round <= 10), "{arm:?}");
     assert!(arm.at_least.is_some_and(|least| least < 1.0), "{arm:?}");
 }
+
+#[test]
+fn where_some_trials_move_nothing_no_bound_leaves_the_estimate_out() {
+    let mut experiment = Experiment::new(budget(2, 400)).unwrap();
+    let mut random = rng(5);
+    for n in 0..60 {
+        let current =
+            if n % 5 == 0 { Observation::failed(0, DEADLINE, Bytes(1000)) } else { usual(0, 1.0, &mut random) };
+        experiment.record(&[current, usual(1, 1.02, &mut random)]).unwrap();
+        let arm = &experiment.assessment().arms[1];
+        let Some(own) = arm.estimate else { continue };
+        let least = arm.at_least.unwrap_or(f64::NEG_INFINITY);
+        let (lower, upper) = (arm.lower.unwrap_or(f64::NEG_INFINITY), arm.upper.unwrap_or(f64::INFINITY));
+        assert!(least <= own && lower <= own && own <= upper, "round {n}: {arm:?}");
+    }
+}
