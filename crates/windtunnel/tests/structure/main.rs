@@ -5,8 +5,8 @@
 
 /// Circles of modules.
 mod circles;
-/// Commands that documents name.
-mod commands;
+/// Commands and files that documents name.
+mod documents;
 /// What may stand where.
 mod rules;
 /// The checker itself, on small trees.

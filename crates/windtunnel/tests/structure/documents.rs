@@ -1,7 +1,7 @@
-//! Commands that documents name: a filter that no test's name contains runs none, and passes.
+//! Commands and files that documents name: a filter that no test's name contains runs none, and passes; a file that was moved isn't found.
 
 use super::{files_below, read, workspace};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// What one `cargo test` or `cargo bench` of a document names.
 #[derive(Debug, Default, PartialEq)]
@@ -12,14 +12,19 @@ struct Named<'a> {
     filter: Option<&'a str>,
 }
 
-/// All of them in a text, each within backquotes.
+/// What stands within backquotes on one line.
+fn code(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2).filter(|code| !code.contains('\n'))
+}
+
+/// All of them in a text.
 fn commands(text: &str) -> Vec<(&str, Named<'_>)> {
-    let code = text.split('`').skip(1).step_by(2).filter(|code| !code.contains('\n'));
-    code.filter_map(|command| {
-        let ours = ["cargo test ", "cargo bench "].iter().find_map(|start| command.strip_prefix(start))?;
-        Some((command, named(ours)))
-    })
-    .collect()
+    code(text)
+        .filter_map(|command| {
+            let ours = ["cargo test ", "cargo bench "].iter().find_map(|start| command.strip_prefix(start))?;
+            Some((command, named(ours)))
+        })
+        .collect()
 }
 
 fn named(arguments: &str) -> Named<'_> {
@@ -63,17 +68,47 @@ fn wrong(named: &Named<'_>) -> Option<String> {
     (!files_below(&place).iter().any(contains)).then(|| format!("no test there is called …{last}…"))
 }
 
-#[test]
-fn commands_of_documents_name_what_there_is() {
+/// Folders of the workspace of which documents name files.
+const FOLDERS: [&str; 8] = ["crates/", "scripts/", "docs/", "packaging/", "python/", "stacks/", "studies/", "ui/"];
+
+/// Files and folders in a text; one with a part to be filled in, in capitals, is none.
+fn files(text: &str) -> Vec<&str> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "_./@-".contains(c);
+    let is_file = |code: &&str| {
+        FOLDERS.iter().any(|folder| code.starts_with(folder)) && code.chars().all(plain) && !code.contains("NNN")
+    };
+    code(text).filter(is_file).collect()
+}
+
+fn documents() -> Vec<PathBuf> {
     let mut documents: Vec<_> =
         ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md"].iter().map(|name| workspace().join(name)).collect();
     for folder in ["docs/guide", "docs/results"] {
         documents.extend(std::fs::read_dir(workspace().join(folder)).unwrap().flatten().map(|entry| entry.path()));
     }
     documents.retain(|path| path.extension().is_some_and(|ending| ending == "md"));
+    documents
+}
+
+#[test]
+fn files_of_documents_are_there() {
+    let (mut seen, mut missing) = (0, Vec::new());
+    for document in documents() {
+        for file in files(&read(&document)) {
+            seen += 1;
+            missing.extend((!workspace().join(file).exists()).then(|| format!("{}: {file}", document.display())));
+        }
+    }
+    assert!(seen > 100, "only {seen} files are seen");
+    assert!(missing.is_empty(), "{missing:#?}");
+    assert_eq!(files("`crates/x.rs` and `docs/decisions/NNN-title.md`, `ls crates/`"), ["crates/x.rs"]);
+}
+
+#[test]
+fn commands_of_documents_name_what_there_is() {
     let (mut seen, mut found) = (0, Vec::new());
-    for document in &documents {
-        for (command, named) in commands(&read(document)) {
+    for document in documents() {
+        for (command, named) in commands(&read(&document)) {
             seen += 1;
             found.extend(wrong(&named).map(|why| format!("{}: {command}: {why}", document.display())));
         }
