@@ -3,7 +3,7 @@
 #![expect(clippy::disallowed_methods, reason = "what takes its time in other processes is looked at now and then")]
 
 use crate::common::host::WORLD;
-use crate::common::{RunOutput, binary, ran, windtunnel};
+use crate::common::{RunOutput, binary, eventually_within, ran, windtunnel};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -254,12 +254,9 @@ fn a_change_goes_through_in_waves_and_one_whose_canary_cant_confirm_it_never_tou
     assert!(fleet.hosts.iter().all(|host| host.agent.is_some() && !host.name.is_empty()));
 }
 
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let begun = std::time::Instant::now();
-    while !is_so() {
-        assert!(begun.elapsed() < Duration::from_secs(300), "never: {what}");
-        std::thread::sleep(Duration::from_millis(50));
-    }
+/// What a busy machine and a fleet's pauses may take.
+fn until(what: &str, is_so: impl FnMut() -> bool) {
+    eventually_within(300, what, is_so);
 }
 
 fn end_of(driver: Child) -> (i32, Value) {
