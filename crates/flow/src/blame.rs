@@ -62,7 +62,8 @@ fn nothing(report: &ConnectionReport) -> String {
     if let Some(end) = [End::Client, End::Server].into_iter().find(unsure) {
         return format!(
             "Whether the {}'s receive window held the {} back can't be told: how its windows are scaled stands in the \
-             options of its SYN, which aren't in the capture. Nothing else is found but the path and the congestion control.",
+             options of its SYN, which aren't in the capture. Capture from before the connection begins. Nothing else is found but the path and \
+             the congestion control.",
             end.name(),
             end.other().name()
         );

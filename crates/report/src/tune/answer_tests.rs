@@ -144,7 +144,10 @@ fn who_is_faster_by_a_window_was_not_held_by_the_path() {
     });
     story.path.physical_goodput_bps = None;
     let text = Case::lab("", story).report().limits.text;
-    assert!(text.contains("isn't known. Most of their trials ended in slow start."), "{text}");
+    assert!(
+        text.contains("isn't known. Most of their trials ended in slow start: longer ones (--trial) tell more."),
+        "{text}"
+    );
 }
 
 #[test]

@@ -289,7 +289,11 @@ impl LimitsReport {
                     Some(faster) => format!("wasn't the path alone, since {faster} is faster"),
                     None => "isn't known".to_owned(),
                 };
-                let slow_start = if growing { " Most of their trials ended in slow start." } else { "" };
+                let slow_start = if growing {
+                    " Most of their trials ended in slow start: longer ones (--trial) tell more."
+                } else {
+                    ""
+                };
                 format!("What held your current settings at {} {known}.{slow_start}", rate(goodput))
             }
         };
@@ -347,7 +351,10 @@ mod tests {
             (LimitedBy::Path, "What held your current settings at 1.00 Mbit/s isn't known.")
         );
         let slow = unknown.sentence(None, true);
-        assert_eq!(slow, format!("{} Most of their trials ended in slow start.", unknown.text));
+        assert_eq!(
+            slow,
+            format!("{} Most of their trials ended in slow start: longer ones (--trial) tell more.", unknown.text)
+        );
         let window = unknown.sentence(Some("rwin=1048576"), false);
         assert_eq!(
             window,
