@@ -84,7 +84,8 @@ fn documents() -> Vec<PathBuf> {
     let mut documents: Vec<_> =
         ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md"].iter().map(|name| workspace().join(name)).collect();
     for folder in ["docs/guide", "docs/results"] {
-        documents.extend(std::fs::read_dir(workspace().join(folder)).unwrap().flatten().map(|entry| entry.path()));
+        let entries = std::fs::read_dir(workspace().join(folder)).into_iter().flatten().flatten();
+        documents.extend(entries.map(|entry| entry.path()));
     }
     documents.retain(|path| path.extension().is_some_and(|ending| ending == "md"));
     documents
