@@ -1,3 +1,4 @@
+use crate::controls::available;
 use crate::{duration_or_none, settings_of};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
@@ -127,6 +128,9 @@ fn load_request(direction: Direction, amount: Amount, settings: &Settings) -> Re
 
 fn problem(error: &LoadError) -> Problem {
     match error {
+        LoadError::Refused { knob: Knob::Cc, .. } => {
+            Problem::usage(error.to_string()).because(format!("this kernel has {}", available().join(", ")))
+        }
         LoadError::Refused { .. } | LoadError::Request(_) => Problem::usage(error.to_string()),
         LoadError::Connect(_) => Problem::remote(error.to_string())
             .because("this isn't within a lab, or the path lets nothing through")
