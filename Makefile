@@ -32,6 +32,8 @@
 # make page-test  the page in headless Chromium
 # make page-bench  how quick the page and its server are
 CARGO ?= cargo
+# What is built is looked for in the checkout, so a folder that cargo is told to build into elsewhere doesn't count here.
+unexport CARGO_TARGET_DIR
 BIN := target/release/windtunnel
 DEMO := target/demo
 
