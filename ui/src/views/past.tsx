@@ -44,7 +44,7 @@ export function Past({ part: id }: { part: string }) {
   );
 }
 
-/** What can be done with a report. `files`: whether it has charts to analyse, and pages of its own. */
+/** What can be done with a report. `files`: whether there are pages of it, and, of what isn't a proof, charts to analyse. */
 export function Actions({ id, report, files = false }: { id: string; report: object; files?: boolean }) {
   const [sure, setSure] = useState(false);
   const [busy, problem, run] = useDoing();
@@ -52,7 +52,7 @@ export function Actions({ id, report, files = false }: { id: string; report: obj
   return (
     <>
       <div class="buttons">
-        {files && (
+        {files && !isProof(report) && (
           <a class="button" href={`/analysis?of=${encodeURIComponent(id)}`}>
             Analyse it
           </a>

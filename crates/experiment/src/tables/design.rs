@@ -157,10 +157,17 @@ fn values(sheet: &Sheet, named: &NamedColumns) -> Result<Vec<usize>, SheetError>
     {
         return Ok(group);
     }
-    let found: Vec<usize> = free.into_iter().filter(|i| has_word(&sheet.columns[*i].name, &OUTCOMES)).collect();
-    match found.as_slice() {
-        [one] => Ok(vec![*one]),
-        _ => Err(SheetError::OutcomeUnclear { file: sheet.file(), several: !found.is_empty(), columns: sheet.names() }),
+    let pick = |is: &dyn Fn(usize) -> bool| free.iter().copied().filter(|i| is(*i)).collect::<Vec<usize>>();
+    let named_like = |known: &[&str]| pick(&|i| has_word(&sheet.columns[i].name, known));
+    let of_unit = || named_like(&[&GOOD[..], &TIMES[..]].concat());
+    // Nothing else can be what was measured where all other columns have words.
+    let figures = || pick(&|i| sheet.is_numeric(i) && !has_word(&sheet.columns[i].name, &BLOCKS));
+    let found = [named_like(&OUTCOMES), of_unit(), figures()].into_iter().find(|found| !found.is_empty());
+    match found.as_deref() {
+        Some([one]) => Ok(vec![*one]),
+        found => {
+            Err(SheetError::OutcomeUnclear { file: sheet.file(), several: found.is_some(), columns: sheet.names() })
+        }
     }
 }
 

@@ -168,12 +168,22 @@ mod tests {
     }
 
     #[test]
+    fn the_outcome_is_what_is_called_so_or_has_a_unit_or_is_the_only_column_of_figures() {
+        for (head, value) in [("cc,round,x", "x"), ("cc,mbit,level", "mbit"), ("cc,ms,rate", "rate")] {
+            let rows: String = (1..9).map(|n| format!("{},{},{}\n", ["a", "b"][n % 2], n.div_ceil(2), n + 7)).collect();
+            let answer = serde_json::to_value(of(&format!("{head}\n{rows}")).unwrap()).unwrap();
+            assert_eq!(answer["design"]["value"], value, "{head}");
+        }
+    }
+
+    #[test]
     fn mistakes_are_variants_with_their_places() {
         assert!(matches!(of(""), Err(SheetError::NoHeader { .. })));
         let wide = (0..200_000).map(|n| n.to_string()).collect::<Vec<_>>().join(",");
         let found = of(&format!("{wide}\n{wide}\n")).unwrap_err();
         assert!(matches!(found, SheetError::TooManyColumns { found: 200_000, .. }), "{found}");
-        assert!(matches!(of("a,b\n1,2\n2,3\n"), Err(SheetError::OutcomeUnclear { several: false, .. })));
+        assert!(matches!(of("a,b\n1,2\n2,3\n"), Err(SheetError::OutcomeUnclear { several: true, .. })));
+        assert!(matches!(of("a,run\nx,1\ny,2\n"), Err(SheetError::OutcomeUnclear { several: false, .. })));
         let Err(SheetError::NotANumber { cell, text }) = of("mtu,s1,s2\n1,2,3\n2,fast,3\n") else { panic!("no error") };
         assert_eq!((cell.line, cell.column, cell.name.as_str(), text.as_str()), (3, 2, "s1", "fast"));
     }

@@ -6,7 +6,7 @@ mod charts;
 use crate::chart::Chart;
 use charts::MOST_ROWS;
 use std::fmt::Write as _;
-use wt_experiment::classic::{Square, TableAnalysis};
+use wt_experiment::classic::{Square, TableAnalysis, p_value};
 use wt_experiment::tables::{
     BlockedAnswer, FactorLevels, GroupedAnswer, ListingAnswer, OneSquareAnswer, PathsAnswer, SquareDesign,
     SquaresAnswer, TableAnswer, short, short_or_dash as optional,
@@ -109,7 +109,7 @@ fn tests(a: &TableAnalysis, blocks: usize) -> String {
     };
     if let Some(t) = a.permutation.log {
         let kind = if t.exact { "all" } else { "a sample of" };
-        line("relabelling within blocks", format!("p = {} ({kind} {})", short(t.p), t.of));
+        line("relabelling within blocks", format!("p {} ({kind} {})", p_value(t.p), t.of));
     }
     if let Some(v) = a.anova.blocked_log {
         line("analysis of variance within blocks", f_and_p(v.f, v.p));
@@ -120,7 +120,7 @@ fn tests(a: &TableAnalysis, blocks: usize) -> String {
     }
     if let Some(f) = &a.friedman {
         let p = f.p_exact.unwrap_or(f.test.p);
-        line("ranks within blocks (Friedman)", format!("Q = {}, p = {}", short(f.test.q), short(p)));
+        line("ranks within blocks (Friedman)", format!("Q = {}, p {}", short(f.test.q), p_value(p)));
     }
     if let Some(f) = a.anova.one_way_log {
         line("without regard to blocks (log)", f_and_p(f.f, f.p));
@@ -132,7 +132,7 @@ fn tests(a: &TableAnalysis, blocks: usize) -> String {
     }
     for pair in a.tukey.iter().filter(|pair| pair.p < 0.2).take(10) {
         let name = format!("{} / {}", pair.a, pair.b);
-        let range = format!("×{:.2} ({:.2} to {:.2}), p = {}", pair.ratio, pair.low, pair.high, short(pair.p));
+        let range = format!("×{:.2} ({:.2} to {:.2}), p {}", pair.ratio, pair.low, pair.high, p_value(pair.p));
         line(&format!("{name} (Tukey, all pairs)"), range);
     }
     let best = a.evidence.iter().flat_map(|e| {
@@ -148,7 +148,12 @@ fn tests(a: &TableAnalysis, blocks: usize) -> String {
 }
 
 fn f_and_p(f: Option<f64>, p: Option<f64>) -> String {
-    format!("F = {}, p = {}", optional(f), optional(p))
+    format!("F = {}, p {}", optional(f), optional_p(p))
+}
+
+/// What a p value is, to stand behind "p ".
+fn optional_p(p: Option<f64>) -> String {
+    p.map_or_else(|| optional(p), p_value)
 }
 
 fn grouped(answer: &GroupedAnswer) -> String {
@@ -196,11 +201,11 @@ fn squares(answer: &SquaresAnswer) -> String {
         let flips = effect.sign_flip.map(|flip| flip.p);
         let _ = writeln!(
             text,
-            "{}\n    {interval}, p = {} (Holm {}, signs {}), evidence {evidence:.1} : 1",
+            "{}\n    {interval}, p {} (Holm {}, signs {}), evidence {evidence:.1} : 1",
             row.effect,
-            optional(effect.p),
-            optional(effect.p_holm),
-            optional(flips)
+            optional_p(effect.p),
+            optional_p(effect.p_holm),
+            optional_p(flips)
         );
     }
     let _ = write!(
