@@ -221,14 +221,14 @@ fn drive(
             Some(admin) => step(admin, name, &mut told, events),
             None => FleetAdmin::connect(&wt_setup::journal::store_address(server)?).map(|again| {
                 admin = Some(again);
-                Stepped::Again
+                StepOutcome::Again
             }),
         };
         match stepped {
-            Ok(Stepped::Ended(answer)) => return Ok(*answer),
-            Ok(Stepped::Unknown) => return Err(unknown(name)),
-            Ok(Stepped::Again) => is_away = false,
-            Ok(Stepped::Waits(rollout)) => {
+            Ok(StepOutcome::Ended(answer)) => return Ok(*answer),
+            Ok(StepOutcome::Unknown) => return Err(unknown(name)),
+            Ok(StepOutcome::Again) => is_away = false,
+            Ok(StepOutcome::Waits(rollout)) => {
                 is_away = false;
                 last = Some(rollout);
                 idle(LOOK, cancel);
@@ -252,7 +252,7 @@ fn drive(
 }
 
 /// What became of a step.
-enum Stepped {
+enum StepOutcome {
     /// It is at its end.
     Ended(Box<FleetApplyAnswer>),
     /// There is no such change.
@@ -268,8 +268,8 @@ fn step(
     name: &str,
     told: &mut BTreeMap<String, RolloutPhase>,
     events: Sink<'_>,
-) -> Result<Stepped, FleetError> {
-    let Some(rollout) = named(admin, name)? else { return Ok(Stepped::Unknown) };
+) -> Result<StepOutcome, FleetError> {
+    let Some(rollout) = named(admin, name)? else { return Ok(StepOutcome::Unknown) };
     for RolloutHost { agent, phase, reason, .. } in &rollout.hosts {
         if told.insert(agent.clone(), *phase) != Some(*phase) && *phase != RolloutPhase::Untouched {
             let why = if reason.is_empty() { String::new() } else { format!(": {}", on_one_line(reason)) };
@@ -285,25 +285,25 @@ fn step(
     };
     let ended = |state: &str, reason: &str, silent: Vec<String>| {
         let rollout = Rollout { state: state.to_owned(), reason: reason.to_owned(), ..rollout.clone() };
-        Stepped::Ended(Box::new(FleetApplyAnswer { schema_version: 1, rollout, silent }))
+        StepOutcome::Ended(Box::new(FleetApplyAnswer { schema_version: 1, rollout, silent }))
     };
     match next {
-        WaveStep::Wait => Ok(Stepped::Waits(Box::new(rollout))),
-        WaveStep::Order(order, agents) => admin.order(number, order, &agents).map(|()| Stepped::Again),
+        WaveStep::Wait => Ok(StepOutcome::Waits(Box::new(rollout))),
+        WaveStep::Order(order, agents) => admin.order(number, order, &agents).map(|()| StepOutcome::Again),
         WaveStep::Stop(why) => {
             events(AgentEvent::Agent { text: format!("stopped, to be taken back everywhere: {}", on_one_line(&why)) });
-            admin.set_rollout(number, &["running"], "undoing", &why).map(|_| Stepped::Again)
+            admin.set_rollout(number, &["running"], "undoing", &why).map(|_| StepOutcome::Again)
         }
         // Somebody may have ordered to undo it in this moment.
         WaveStep::Done => Ok(match admin.set_rollout(number, &["running", "done"], "done", &rollout.reason)? {
             true => ended("done", &rollout.reason, vec![]),
-            false => Stepped::Again,
+            false => StepOutcome::Again,
         }),
         WaveStep::Undone { silent } => {
             // Where somebody may still have it, it isn't over.
             let state = if silent.is_empty() { "undone" } else { "undoing" };
             let was_it = admin.set_rollout(number, &["undoing", "undone"], state, &rollout.reason)?;
-            Ok(if was_it { ended("undone", &rollout.reason, silent) } else { Stepped::Again })
+            Ok(if was_it { ended("undone", &rollout.reason, silent) } else { StepOutcome::Again })
         }
     }
 }

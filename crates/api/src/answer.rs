@@ -11,7 +11,7 @@ use wt_compare::stacks::{StackProgramAnswer, StacksAnswer, StacksList};
 use wt_experiment::VerdictKind;
 use wt_flow::CaptureAnswer;
 use wt_forecast::{CalibrateAnswer, PredictAnswer, ReplayAnswer};
-use wt_host::{Confirmed, Export, Plan, Released, Report, Undone, VerifyReport};
+use wt_host::{ConfirmOutcome, Export, Plan, ReleasedChange, Report, Undone, VerifyReport};
 use wt_prober::Answers;
 use wt_prober::first_window::FirstWindowAnswer;
 use wt_prober::mtu::MtuAnswer;
@@ -150,11 +150,11 @@ pub enum Answer {
     /// What a change did.
     SettingsChange(Box<ChangeAnswer>),
     /// A change that stays.
-    SettingsConfirm(Confirmed),
+    SettingsConfirm(ConfirmOutcome),
     /// A change that was reverted.
     SettingsUndo(Undone),
     /// A change that is done with, and what of it stays.
-    SettingsReleased(Released),
+    SettingsReleased(ReleasedChange),
     /// Whether it is faster with a change.
     SettingsProve(ProveAnswer),
     /// Changes.

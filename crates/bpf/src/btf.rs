@@ -3,7 +3,7 @@
 //! # Source
 //! Documentation/bpf/btf.rst of Linux.
 
-use crate::{Malformed, text_at, u16_at, u32_at};
+use crate::{FormatError, text_at, u16_at, u32_at};
 use std::collections::HashMap;
 
 /// Kinds of types.
@@ -54,10 +54,10 @@ impl Btf {
     /// Reads what the kernel shows at `/sys/kernel/btf/vmlinux`, or an object's `.BTF`.
     ///
     /// # Errors
-    /// [`Malformed`].
-    pub fn parse(bytes: Vec<u8>) -> Result<Self, Malformed> {
+    /// [`FormatError`].
+    pub fn parse(bytes: Vec<u8>) -> Result<Self, FormatError> {
         if u16_at(&bytes, 0)? != 0xEB9F {
-            return Err(Malformed::new("no BTF in this machine's byte order"));
+            return Err(FormatError::new("no BTF in this machine's byte order"));
         }
         let header = u32_at(&bytes, 4)? as usize;
         let from = header + u32_at(&bytes, 8)? as usize;
@@ -88,30 +88,30 @@ impl Btf {
         Ok(btf)
     }
 
-    fn at(&self, id: u32) -> Result<usize, Malformed> {
+    fn at(&self, id: u32) -> Result<usize, FormatError> {
         let at = self.types.get(id as usize).copied().filter(|at| *at != usize::MAX);
-        at.ok_or_else(|| Malformed::new(format!("BTF has no type {id}")))
+        at.ok_or_else(|| FormatError::new(format!("BTF has no type {id}")))
     }
 
-    fn kind(&self, id: u32) -> Result<u32, Malformed> {
+    fn kind(&self, id: u32) -> Result<u32, FormatError> {
         Ok(u32_at(&self.bytes, self.at(id)? + 4)? >> 24 & 0x1F)
     }
 
     /// The size of a type, or the type that it stands for.
-    fn size_or_type(&self, id: u32) -> Result<u32, Malformed> {
+    fn size_or_type(&self, id: u32) -> Result<u32, FormatError> {
         u32_at(&self.bytes, self.at(id)? + 8)
     }
 
     /// A text of the table.
-    pub(crate) fn text(&self, offset: u32) -> Result<&str, Malformed> {
+    pub(crate) fn text(&self, offset: u32) -> Result<&str, FormatError> {
         text_at(&self.bytes, self.texts + offset as usize)
     }
 
     /// The name of a type; empty for one without.
     ///
     /// # Errors
-    /// [`Malformed`].
-    pub fn name(&self, id: u32) -> Result<&str, Malformed> {
+    /// [`FormatError`].
+    pub fn name(&self, id: u32) -> Result<&str, FormatError> {
         self.text(u32_at(&self.bytes, self.at(id)?)?)
     }
 
@@ -131,22 +131,22 @@ impl Btf {
     /// A type without its names and qualifiers.
     ///
     /// # Errors
-    /// [`Malformed`].
-    pub fn resolve(&self, mut id: u32) -> Result<u32, Malformed> {
+    /// [`FormatError`].
+    pub fn resolve(&self, mut id: u32) -> Result<u32, FormatError> {
         for _ in 0..32 {
             if id == 0 || !ALIASES.contains(&self.kind(id)?) {
                 return Ok(id);
             }
             id = self.size_or_type(id)?;
         }
-        Err(Malformed::new("BTF goes round in a circle"))
+        Err(FormatError::new("BTF goes round in a circle"))
     }
 
     /// Bytes of a type.
     ///
     /// # Errors
-    /// [`Malformed`].
-    pub fn size(&self, id: u32) -> Result<u32, Malformed> {
+    /// [`FormatError`].
+    pub fn size(&self, id: u32) -> Result<u32, FormatError> {
         let id = self.resolve(id)?;
         match self.kind(id)? {
             POINTER => Ok(8),
@@ -159,12 +159,12 @@ impl Btf {
     }
 
     /// An array's element and how many there are.
-    fn array(&self, id: u32) -> Result<(u32, u32), Malformed> {
+    fn array(&self, id: u32) -> Result<(u32, u32), FormatError> {
         let at = self.at(id)?;
         Ok((u32_at(&self.bytes, at + 12)?, u32_at(&self.bytes, at + 20)?))
     }
 
-    fn members(&self, id: u32) -> Result<Vec<Member<'_>>, Malformed> {
+    fn members(&self, id: u32) -> Result<Vec<Member<'_>>, FormatError> {
         let at = self.at(id)?;
         let info = u32_at(&self.bytes, at + 4)?;
         let with_bits = info >> 31 == 1;
@@ -181,20 +181,20 @@ impl Btf {
     /// The number of members, and each one's name.
     ///
     /// # Errors
-    /// [`Malformed`].
-    pub fn member_names(&self, id: u32) -> Result<Vec<&str>, Malformed> {
+    /// [`FormatError`].
+    pub fn member_names(&self, id: u32) -> Result<Vec<&str>, FormatError> {
         Ok(self.members(id)?.iter().map(|member| member.name).collect())
     }
 
     /// A member by its name, also within structs and unions that have none.
     ///
     /// # Errors
-    /// [`Malformed`].
-    pub fn member(&self, id: u32, name: &str) -> Result<Option<Field>, Malformed> {
+    /// [`FormatError`].
+    pub fn member(&self, id: u32, name: &str) -> Result<Option<Field>, FormatError> {
         self.member_within(id, name, 8)
     }
 
-    fn member_within(&self, id: u32, name: &str, depth: u32) -> Result<Option<Field>, Malformed> {
+    fn member_within(&self, id: u32, name: &str, depth: u32) -> Result<Option<Field>, FormatError> {
         for member in self.members(id)? {
             if member.name == name {
                 return Ok(Some(member.field));
@@ -213,13 +213,13 @@ impl Btf {
     }
 
     /// The name of the member with this number.
-    pub(crate) fn member_name(&self, id: u32, number: usize) -> Result<&str, Malformed> {
+    pub(crate) fn member_name(&self, id: u32, number: usize) -> Result<&str, FormatError> {
         let members = self.members(id)?;
-        members.get(number).map(|member| member.name).ok_or_else(|| Malformed::new("BTF has no such member"))
+        members.get(number).map(|member| member.name).ok_or_else(|| FormatError::new("BTF has no such member"))
     }
 
     /// An element of an array; `None` for a type that isn't one.
-    pub(crate) fn element(&self, field: Field, number: u32) -> Result<Option<Field>, Malformed> {
+    pub(crate) fn element(&self, field: Field, number: u32) -> Result<Option<Field>, FormatError> {
         let id = self.resolve(field.type_id)?;
         if id == 0 || self.kind(id)? != ARRAY {
             return Ok(None);

@@ -5,7 +5,7 @@
 //! Connections that exist already, and processes in control groups beside the hierarchy that is mounted here. A program's own
 //! setsockopt(2) on a connected socket wins. Of connections from outside, the first window (in the SYN-ACK) is the kernel's.
 
-use crate::{Malformed, mount_bpffs};
+use crate::{FormatError, mount_bpffs};
 use std::fs::File;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -252,11 +252,11 @@ impl std::fmt::Display for ConnectionRule {
 }
 
 impl std::str::FromStr for ConnectionRule {
-    type Err = Malformed;
+    type Err = FormatError;
 
     /// Reads what [`Display`](std::fmt::Display) writes.
-    fn from_str(text: &str) -> Result<Self, Malformed> {
-        Self::parse(text).ok_or_else(|| Malformed::new(format!("\"{text}\" is no rule for connections")))
+    fn from_str(text: &str) -> Result<Self, FormatError> {
+        Self::parse(text).ok_or_else(|| FormatError::new(format!("\"{text}\" is no rule for connections")))
     }
 }
 

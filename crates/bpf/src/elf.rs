@@ -3,7 +3,7 @@
 //! # Source
 //! elf(5).
 
-use crate::{Malformed, text_at, u16_at, u32_at, u64_at};
+use crate::{FormatError, text_at, u16_at, u32_at, u64_at};
 
 /// A section.
 #[derive(Debug, Clone, Copy)]
@@ -60,26 +60,26 @@ impl<'a> Elf<'a> {
     /// Reads a file.
     ///
     /// # Errors
-    /// [`Malformed`].
-    pub fn parse(file: &'a [u8]) -> Result<Self, Malformed> {
+    /// [`FormatError`].
+    pub fn parse(file: &'a [u8]) -> Result<Self, FormatError> {
         let order = if cfg!(target_endian = "little") { 1 } else { 2 };
         if file.get(..6) != Some(&[0x7F, b'E', b'L', b'F', 2, order]) || u16_at(file, 18)? != MACHINE_BPF {
-            return Err(Malformed::new("not an ELF file for BPF in this machine's byte order"));
+            return Err(FormatError::new("not an ELF file for BPF in this machine's byte order"));
         }
         let (table, size) = (u64_at(file, 40)? as usize, usize::from(u16_at(file, 58)?));
         let (count, names) = (usize::from(u16_at(file, 60)?), usize::from(u16_at(file, 62)?));
         let header = |index: usize| {
             let at = table.saturating_add(index * size);
             file.get(at..at.saturating_add(HEADER))
-                .ok_or_else(|| Malformed::new("a section header outside of the file"))
+                .ok_or_else(|| FormatError::new("a section header outside of the file"))
         };
-        let content = |header: &[u8]| -> Result<&'a [u8], Malformed> {
+        let content = |header: &[u8]| -> Result<&'a [u8], FormatError> {
             if u32_at(header, 4)? == NO_CONTENT {
                 return Ok(&[]);
             }
             let (from, length) = (u64_at(header, 24)? as usize, u64_at(header, 32)? as usize);
             let end = from.checked_add(length);
-            end.and_then(|end| file.get(from..end)).ok_or_else(|| Malformed::new("a section outside of the file"))
+            end.and_then(|end| file.get(from..end)).ok_or_else(|| FormatError::new("a section outside of the file"))
         };
         let texts = content(header(names)?)?;
         let mut sections = Vec::with_capacity(count);
@@ -108,8 +108,8 @@ impl<'a> Elf<'a> {
     /// The relocations of a section.
     ///
     /// # Errors
-    /// [`Malformed`].
-    pub fn relocations(&self, section: usize) -> Result<Vec<Relocation>, Malformed> {
+    /// [`FormatError`].
+    pub fn relocations(&self, section: usize) -> Result<Vec<Relocation>, FormatError> {
         let tables = self.sections.iter().filter(|table| table.kind == RELOCATIONS && table.info == section);
         tables
             .flat_map(|table| table.data.chunks_exact(16))
@@ -121,9 +121,9 @@ impl<'a> Elf<'a> {
     }
 }
 
-fn symbols<'a>(sections: &[Section<'a>], links: &[usize]) -> Result<Vec<Symbol<'a>>, Malformed> {
+fn symbols<'a>(sections: &[Section<'a>], links: &[usize]) -> Result<Vec<Symbol<'a>>, FormatError> {
     let Some(at) = sections.iter().position(|section| section.kind == SYMBOLS) else { return Ok(Vec::new()) };
-    let texts = sections.get(links[at]).ok_or_else(|| Malformed::new("symbols without names"))?.data;
+    let texts = sections.get(links[at]).ok_or_else(|| FormatError::new("symbols without names"))?.data;
     let entries = sections[at].data.chunks_exact(24);
     entries
         .map(|entry| {

@@ -1,9 +1,9 @@
 use crate::btf::Btf;
 use crate::elf::Elf;
 use crate::relocate::{accesses, apply};
-use crate::{Malformed, Pins};
+use crate::{FormatError, Pins};
 use std::os::fd::OwnedFd;
-use wt_cc::{Choice, Shared};
+use wt_cc::{Choice, SharedState};
 use wt_sys::bpf::{self, Map, MapSpec, ProgramSpec, SharedWords};
 use wt_sys::{SysError, process};
 
@@ -58,7 +58,7 @@ pub enum LoadError {
         /// Which congestion control.
         name: String,
         /// What is missing.
-        source: Malformed,
+        source: FormatError,
     },
     /// A system call failed.
     #[error(transparent)]
@@ -89,7 +89,7 @@ enum RegistrationKind {
 
 /// A congestion control in the kernel, until dropped or as long as it is pinned.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct RegisteredControl {
     name: String,
     operations: Map,
     held: RegistrationKind,
@@ -97,7 +97,7 @@ pub struct Loaded {
     shared: SharedWords,
 }
 
-impl Loaded {
+impl RegisteredControl {
     /// Loads and registers it under [`Choice::kernel_name`].
     ///
     /// # Errors
@@ -161,14 +161,14 @@ impl Loaded {
 
     /// What it has counted since it was loaded.
     #[must_use]
-    pub fn counted(&self) -> Shared {
-        Shared::from_words(|word| self.shared.read(word))
+    pub fn counted(&self) -> SharedState {
+        SharedState::from_words(|word| self.shared.read(word))
     }
 
     /// Seeds the random choices of connections that begin from now on, and counts them from zero.
     pub fn seed(&self, seed: u64) {
-        self.shared.write(Shared::SEED, seed);
-        self.shared.write(Shared::SEED + 1, 0);
+        self.shared.write(SharedState::SEED, seed);
+        self.shared.write(SharedState::SEED + 1, 0);
     }
 
     /// Whether it goes with this process even when that is killed, unless pinned.
@@ -193,7 +193,7 @@ impl Loaded {
     }
 }
 
-impl Drop for Loaded {
+impl Drop for RegisteredControl {
     fn drop(&mut self) {
         if matches!(self.held, RegistrationKind::Map) && !self.pinned {
             let _ = bpf::clear_map(&self.operations);
@@ -224,9 +224,10 @@ struct Image<'a> {
 }
 
 impl<'a> Image<'a> {
-    fn new(object: &'a [u8], kernel: &Btf) -> Result<Self, Malformed> {
+    fn new(object: &'a [u8], kernel: &Btf) -> Result<Self, FormatError> {
         let elf = Elf::parse(object)?;
-        let section = |name: &str| elf.section(name).ok_or_else(|| Malformed::new(format!("the object has no {name}")));
+        let section =
+            |name: &str| elf.section(name).ok_or_else(|| FormatError::new(format!("the object has no {name}")));
         let own = Btf::parse(section(".BTF")?.data.to_vec())?;
         let accesses = accesses(section(".BTF.ext")?.data, &own)?;
         let mut programs = Vec::new();
@@ -244,7 +245,7 @@ impl<'a> Image<'a> {
     }
 
     /// Makes the maps, loads the programs and registers them.
-    fn load(mut self, choice: &Choice, name: &str, kernel: &Btf) -> Result<Loaded, LoadError> {
+    fn load(mut self, choice: &Choice, name: &str, kernel: &Btf) -> Result<RegisteredControl, LoadError> {
         let misfit = |source| LoadError::Misfit { name: name.to_owned(), source };
         let constants = self.constants(choice, name)?;
         let counters = array(name, self.counters as u32, bpf::MAPPABLE)?;
@@ -257,7 +258,7 @@ impl<'a> Image<'a> {
                 program.code[at + 4..at + 8].copy_from_slice(&map.as_fd().as_raw_fd().to_ne_bytes());
             }
             let Some((member, offset)) = layout.member(kernel, program.operation).map_err(misfit)? else {
-                return Err(misfit(Malformed::new(format!("there is no operation {}", program.operation))));
+                return Err(misfit(FormatError::new(format!("there is no operation {}", program.operation))));
             };
             let spec = ProgramSpec {
                 kind: bpf::PROGRAM_STRUCT_OPS,
@@ -271,9 +272,9 @@ impl<'a> Image<'a> {
             programs.push((offset, loaded));
         }
         let value = layout.value(kernel, name, &programs).map_err(misfit)?;
-        let shared = SharedWords::new(&counters, Shared::WORDS)?;
+        let shared = SharedWords::new(&counters, SharedState::WORDS)?;
         let (operations, held) = register(name, &layout, &value)?;
-        Ok(Loaded { name: name.to_owned(), operations, held, pinned: false, shared })
+        Ok(RegisteredControl { name: name.to_owned(), operations, held, pinned: false, shared })
     }
 
     /// The map of parameters, which nobody can change any more.
@@ -281,7 +282,7 @@ impl<'a> Image<'a> {
         let mut value = self.constants.to_vec();
         let words = choice.values.iter().flat_map(|value| value.to_ne_bytes());
         if value.len() < choice.values.len() * 4 {
-            let source = Malformed::new("the object has fewer parameters than the table");
+            let source = FormatError::new("the object has fewer parameters than the table");
             return Err(LoadError::Misfit { name: name.to_owned(), source });
         }
         for (byte, word) in value.iter_mut().zip(words) {
@@ -299,19 +300,21 @@ fn array(name: &str, value_size: u32, flags: u32) -> Result<Map, SysError> {
 }
 
 /// Finds what a section's instructions refer to, and writes the place within the map into each.
-fn references(elf: &Elf<'_>, section: usize, code: &mut [u8]) -> Result<Vec<(usize, Data)>, Malformed> {
+fn references(elf: &Elf<'_>, section: usize, code: &mut [u8]) -> Result<Vec<(usize, Data)>, FormatError> {
     let mut found = Vec::new();
     for relocation in elf.relocations(section)? {
         let at = relocation.offset;
-        let symbol = elf.symbols.get(relocation.symbol).ok_or_else(|| Malformed::new("a reference to nothing"))?;
+        let symbol = elf.symbols.get(relocation.symbol).ok_or_else(|| FormatError::new("a reference to nothing"))?;
         let target = elf.sections.get(symbol.section).map_or("", |section| section.name);
         let data = match target {
             ".rodata" => Data::Constants,
             ".bss" => Data::Counters,
-            _ => return Err(Malformed::new(format!("a reference to {}, which this loader can't place", symbol.name))),
+            _ => {
+                return Err(FormatError::new(format!("a reference to {}, which this loader can't place", symbol.name)));
+            }
         };
         let wide = code.get(at..at + 16).filter(|pair| pair[0] == 0x18);
-        let pair = wide.ok_or_else(|| Malformed::new("a reference from an instruction that loads no address"))?;
+        let pair = wide.ok_or_else(|| FormatError::new("a reference from an instruction that loads no address"))?;
         let place = crate::u32_at(pair, 4)? + symbol.value as u32;
         code[at + 1] = code[at + 1] & 0x0F | MAP_VALUE << 4;
         code[at + 12..at + 16].copy_from_slice(&place.to_ne_bytes());
@@ -332,19 +335,19 @@ struct Layout {
 }
 
 impl Layout {
-    fn new(kernel: &Btf) -> Result<Self, Malformed> {
+    fn new(kernel: &Btf) -> Result<Self, FormatError> {
         let find = |name: &str| {
-            kernel.find_struct(name).ok_or_else(|| Malformed::new(format!("this kernel has no struct {name}")))
+            kernel.find_struct(name).ok_or_else(|| FormatError::new(format!("this kernel has no struct {name}")))
         };
         let operations = find("tcp_congestion_ops")?;
         let value_type = find("bpf_struct_ops_tcp_congestion_ops")?;
-        let data = kernel.member(value_type, "data")?.ok_or_else(|| Malformed::new("struct_ops without data"))?;
+        let data = kernel.member(value_type, "data")?.ok_or_else(|| FormatError::new("struct_ops without data"))?;
         let value_size = kernel.size(value_type)?;
         Ok(Self { operations, value_type, value_size, data: data.bit_offset as usize / 8 })
     }
 
     /// An operation's number, and where its program goes in the value.
-    fn member(&self, kernel: &Btf, name: &str) -> Result<Option<(u32, usize)>, Malformed> {
+    fn member(&self, kernel: &Btf, name: &str) -> Result<Option<(u32, usize)>, FormatError> {
         let number = kernel.member_names(self.operations)?.iter().position(|member| *member == name);
         let field = kernel.member(self.operations, name)?;
         let place = |bit_offset: u32| self.data + bit_offset as usize / 8;
@@ -352,17 +355,17 @@ impl Layout {
     }
 
     /// The value that registers the programs under a name.
-    fn value(&self, kernel: &Btf, name: &str, programs: &[(usize, OwnedFd)]) -> Result<Vec<u8>, Malformed> {
+    fn value(&self, kernel: &Btf, name: &str, programs: &[(usize, OwnedFd)]) -> Result<Vec<u8>, FormatError> {
         use std::os::fd::AsRawFd as _;
         let mut value = vec![0_u8; self.value_size as usize];
         let mut put = |at: usize, bytes: &[u8]| {
             let room = value.get_mut(at..at + bytes.len());
             room.map(|room| room.copy_from_slice(bytes))
-                .ok_or_else(|| Malformed::new("a struct shorter than its members"))
+                .ok_or_else(|| FormatError::new("a struct shorter than its members"))
         };
         let place = |member: &str| {
             let found = self.member(kernel, member)?;
-            found.map(|(_, at)| at).ok_or_else(|| Malformed::new(format!("tcp_congestion_ops without {member}")))
+            found.map(|(_, at)| at).ok_or_else(|| FormatError::new(format!("tcp_congestion_ops without {member}")))
         };
         put(place("name")?, name.as_bytes())?;
         put(place("flags")?, &NON_RESTRICTED.to_ne_bytes())?;
@@ -403,7 +406,7 @@ fn register(name: &str, layout: &Layout, value: &[u8]) -> Result<(Map, Registrat
     }
 }
 
-pub(crate) fn rejected(name: &str, operation: &str, error: bpf::Rejected) -> LoadError {
+pub(crate) fn rejected(name: &str, operation: &str, error: bpf::RejectedProgram) -> LoadError {
     if error.log.trim().is_empty() {
         return LoadError::System(error.source);
     }

@@ -5,7 +5,7 @@
 //! linux/bpf.h.
 
 use crate::btf::{Btf, Field};
-use crate::{Malformed, u32_at};
+use crate::{FormatError, u32_at};
 
 const BYTE_OFFSET: u32 = 0;
 const BYTE_SIZE: u32 = 1;
@@ -31,8 +31,8 @@ pub struct Access {
 /// Reads the accesses that an object's `.BTF.ext` lists.
 ///
 /// # Errors
-/// [`Malformed`].
-pub fn accesses(extension: &[u8], own: &Btf) -> Result<Vec<Access>, Malformed> {
+/// [`FormatError`].
+pub fn accesses(extension: &[u8], own: &Btf) -> Result<Vec<Access>, FormatError> {
     let header = u32_at(extension, 4)? as usize;
     if header < 32 {
         return Ok(Vec::new());
@@ -56,7 +56,7 @@ pub fn accesses(extension: &[u8], own: &Btf) -> Result<Vec<Access>, Malformed> {
                 section: section.to_owned(),
                 offset: u32_at(extension, at)? as usize,
                 type_id: u32_at(extension, at + 4)?,
-                path: path.map_err(|_| Malformed::new("an access that isn't a list of numbers"))?,
+                path: path.map_err(|_| FormatError::new("an access that isn't a list of numbers"))?,
                 kind: u32_at(extension, at + 12)?,
             });
             at += size;
@@ -73,24 +73,25 @@ struct NamedField {
 }
 
 /// Follows an access in the object's own types and, by names, in the kernel's.
-fn follow(access: &Access, own: &Btf, kernel: &Btf) -> Result<(NamedField, NamedField), Malformed> {
+fn follow(access: &Access, own: &Btf, kernel: &Btf) -> Result<(NamedField, NamedField), FormatError> {
     let own_root = own.resolve(access.type_id)?;
     let root = own.name(own_root)?;
     let kernel_root =
-        kernel.find_struct(root).ok_or_else(|| Malformed::new(format!("this kernel has no struct {root}")))?;
+        kernel.find_struct(root).ok_or_else(|| FormatError::new(format!("this kernel has no struct {root}")))?;
     let begin = |type_id| Field { type_id, bit_offset: 0, bits: 0 };
     let (mut here, mut there) = (begin(own_root), begin(kernel_root));
     let mut name = root.to_owned();
     for number in access.path.iter().skip(1) {
         if let Some(element) = own.element(here, *number)? {
             here = element;
-            there = kernel.element(there, *number)?.ok_or_else(|| Malformed::new(format!("{name} isn't an array")))?;
+            there =
+                kernel.element(there, *number)?.ok_or_else(|| FormatError::new(format!("{name} isn't an array")))?;
             continue;
         }
         let (inner, outer) = (own.resolve(here.type_id)?, kernel.resolve(there.type_id)?);
         let member = own.member_name(inner, *number as usize)?;
         name = format!("{name}.{member}");
-        let missing = || Malformed::new(format!("this kernel has no {name}"));
+        let missing = || FormatError::new(format!("this kernel has no {name}"));
         let step = |from: Field, to: Field| Field { bit_offset: from.bit_offset + to.bit_offset, ..to };
         here = step(here, own.member(inner, member)?.ok_or_else(missing)?);
         there = step(there, kernel.member(outer, member)?.ok_or_else(missing)?);
@@ -118,7 +119,7 @@ fn word(field: Field, size: u32) -> (u32, u32) {
 }
 
 /// The value that an access wants of the running kernel.
-fn value(kind: u32, found: &NamedField) -> Result<u32, Malformed> {
+fn value(kind: u32, found: &NamedField) -> Result<u32, FormatError> {
     let (at, size) = word(found.field, found.size);
     let bits = if found.field.bits == 0 { found.size * 8 } else { found.field.bits };
     match kind {
@@ -128,22 +129,22 @@ fn value(kind: u32, found: &NamedField) -> Result<u32, Malformed> {
         SHIFT_LEFT if cfg!(target_endian = "little") => Ok(64 - (found.field.bit_offset + bits - at * 8)),
         SHIFT_LEFT => Ok((8 - size) * 8 + (found.field.bit_offset - at * 8)),
         SHIFT_RIGHT => Ok(64 - bits),
-        other => Err(Malformed::new(format!("an access of kind {other}, which this loader doesn't know"))),
+        other => Err(FormatError::new(format!("an access of kind {other}, which this loader doesn't know"))),
     }
 }
 
 /// Patches the instruction of an access.
 ///
 /// # Errors
-/// [`Malformed`]: a field is missing or has another size in this kernel, or the instruction isn't one that accesses a field.
-pub fn apply(access: &Access, code: &mut [u8], own: &Btf, kernel: &Btf) -> Result<(), Malformed> {
+/// [`FormatError`]: a field is missing or has another size in this kernel, or the instruction isn't one that accesses a field.
+pub fn apply(access: &Access, code: &mut [u8], own: &Btf, kernel: &Btf) -> Result<(), FormatError> {
     /// Classes of instructions: the low three bits.
     const LOAD: u8 = 1;
     const STORES: [u8; 2] = [2, 3];
     const ARITHMETIC: [u8; 2] = [4, 7];
     let (here, there) = follow(access, own, kernel)?;
     let wanted = value(access.kind, &there)?;
-    let wrong = |what: String| Malformed::new(format!("{}: {what}", there.name));
+    let wrong = |what: String| FormatError::new(format!("{}: {what}", there.name));
     let instruction = code
         .get_mut(access.offset..access.offset + 8)
         .ok_or_else(|| wrong("an access outside of its section".to_owned()))?;

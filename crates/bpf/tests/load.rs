@@ -1,7 +1,7 @@
 //! Loads every congestion control into the running kernel. Needs CAP_BPF and CAP_PERFMON; says so without.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
-use wt_bpf::{LoadError, Loaded, missing_capabilities};
+use wt_bpf::{LoadError, RegisteredControl, missing_capabilities};
 use wt_cc::{ALGORITHMS, Choice};
 use wt_testing::require;
 
@@ -25,7 +25,7 @@ fn loadable() -> Result<(), String> {
     if missing.is_empty() {
         return ALGORITHMS[0].object().map(drop).ok_or_else(|| NO_CLANG.to_owned());
     }
-    let error = Loaded::load(&own("chd")).unwrap_err().to_string();
+    let error = RegisteredControl::load(&own("chd")).unwrap_err().to_string();
     assert!(ALGORITHMS[0].object().is_none() || missing.iter().all(|name| error.contains(name)), "{error}");
     Err(format!("{} missing", missing.join(", ")))
 }
@@ -37,15 +37,15 @@ fn every_algorithm_passes_the_verifier_and_is_gone_when_dropped() {
         let parameter = &algorithm.parameters[0];
         let value = parameter.format(if parameter.range.1 == 1 { 1 } else { parameter.default + 1 });
         let choice = own(&format!("{}@{}={value}", algorithm.name, parameter.name));
-        let loaded = match Loaded::load(&choice) {
+        let loaded = match RegisteredControl::load(&choice) {
             Ok(loaded) => loaded,
             Err(LoadError::Rejected { log, operation, .. }) => panic!("{}: {operation}\n{log}", algorithm.name),
             Err(error) => panic!("{}: {error}", algorithm.name),
         };
         assert!(available().contains(&choice.kernel_name()), "{}", choice.kernel_name());
-        let taken = Loaded::load(&choice).unwrap_err();
+        let taken = RegisteredControl::load(&choice).unwrap_err();
         assert!(matches!(taken, LoadError::NameTaken { .. }), "{taken}");
-        let private = Loaded::load_privately(&choice).unwrap();
+        let private = RegisteredControl::load_privately(&choice).unwrap();
         assert_ne!(private.name(), loaded.name(), "an experiment gets a name of its own");
         assert!(available().contains(&private.name().to_owned()));
         drop(private);
@@ -95,12 +95,12 @@ fn what_the_verifier_rejects_is_told_with_its_reason_and_leaves_nothing() {
     let at = object.windows(program.len()).position(|bytes| bytes == program).unwrap();
     // r0 = r9, and nobody has written r9.
     object[at..at + 8].copy_from_slice(&[0xbf, 0x90, 0, 0, 0, 0, 0, 0]);
-    let error = Loaded::load_object(&choice, choice.kernel_name(), &object).unwrap_err();
+    let error = RegisteredControl::load_object(&choice, choice.kernel_name(), &object).unwrap_err();
     let told = error.to_string();
     assert!(told.contains(&format!("verifier rejects {} (ssthresh)", choice.kernel_name())), "{told}");
     assert!(told.contains("R9 !read_ok"), "{told}");
     assert!(matches!(&error, LoadError::Rejected { log, .. } if log.lines().count() > 1));
     assert!(!available().contains(&choice.kernel_name()));
     // The name is free.
-    drop(Loaded::load(&choice).unwrap());
+    drop(RegisteredControl::load(&choice).unwrap());
 }

@@ -17,6 +17,6 @@ mod parameter;
 mod table;
 
 pub use choice::{Choice, ChoiceError};
-pub use native::{Ack, CaState, CwndEvent, Native, Shared, TcpFields};
+pub use native::{Ack, CaState, CwndEvent, Native, SharedState, TcpFields};
 pub use parameter::{Parameter, Unit};
 pub use table::{ALGORITHMS, Algorithm, Variant, algorithm};

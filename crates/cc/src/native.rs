@@ -56,7 +56,7 @@ pub struct TcpFields {
 /// What lies outside of the connection, `struct wt_shared` of the C header.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
-pub struct Shared {
+pub struct SharedState {
     /// For the generators of the connections.
     pub seed: u64,
     /// Connections begun.
@@ -71,7 +71,7 @@ pub struct Shared {
     pub tolerated: u64,
 }
 
-impl Shared {
+impl SharedState {
     /// How many words of 64 bits it has.
     pub const WORDS: usize = 6;
     /// Which of them is the seed.
@@ -134,7 +134,7 @@ pub enum CwndEvent {
 #[repr(C)]
 struct Sock {
     fields: TcpFields,
-    shared: Shared,
+    shared: SharedState,
     parameters: [u32; MOST_PARAMETERS],
 }
 
@@ -228,7 +228,10 @@ impl Native {
             cwnd_limited: 1,
             ..TcpFields::default()
         };
-        Self { sock: Box::new(Sock { fields, shared: Shared { seed, ..Shared::default() }, parameters }), operations }
+        Self {
+            sock: Box::new(Sock { fields, shared: SharedState { seed, ..SharedState::default() }, parameters }),
+            operations,
+        }
     }
 
     /// The fields that TCP keeps.
@@ -244,7 +247,7 @@ impl Native {
 
     /// What it has counted.
     #[must_use]
-    pub fn counted(&self) -> Shared {
+    pub fn counted(&self) -> SharedState {
         self.sock.shared
     }
 

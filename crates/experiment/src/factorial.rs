@@ -10,7 +10,7 @@
 //! [`Experiment`](crate::Experiment) of its own.
 
 use crate::eprocess::{EProcess, lower_bound, upper_bound};
-use crate::sequential::Recorded;
+use crate::sequential::RoundOutcome;
 use rand::seq::SliceRandom as _;
 use rand::{Rng, RngExt as _};
 use serde::Serialize;
@@ -165,14 +165,14 @@ impl Screen {
     ///
     /// # Errors
     /// [`ScreenError::Design`], [`ScreenError::Outcome`]; the screen is then as before.
-    pub fn record(&mut self, round: &[(Run, f64)]) -> Result<Recorded, ScreenError> {
+    pub fn record(&mut self, round: &[(Run, f64)]) -> Result<RoundOutcome, ScreenError> {
         if let Some(trial) = round.iter().position(|(_, y)| !y.is_finite()) {
             return Err(ScreenError::Outcome { trial: trial + 1, y: round[trial].1 });
         }
         if round.len() < self.design.len() {
             self.trials += round.len();
             self.discarded += 1;
-            return Ok(Recorded::Discarded);
+            return Ok(RoundOutcome::Discarded);
         }
         if round.len() > self.design.len() || !self.is_orthogonal(round) {
             return Err(ScreenError::Design);
@@ -183,7 +183,7 @@ impl Screen {
         for effect in &mut self.effects {
             effect.record(round, self.rounds, need);
         }
-        Ok(Recorded::Counted)
+        Ok(RoundOutcome::Counted)
     }
 
     /// What can be said now.
@@ -347,7 +347,7 @@ mod tests {
             let mut screen = Screen::new(knobs, 0.05).unwrap();
             for _ in 0..20 {
                 let round: Vec<(Run, f64)> = screen.next_round(&mut rng).into_iter().map(|run| (run, 0.0)).collect();
-                assert_eq!(screen.record(&round), Ok(Recorded::Counted), "{knobs} knobs");
+                assert_eq!(screen.record(&round), Ok(RoundOutcome::Counted), "{knobs} knobs");
             }
         }
     }
@@ -410,7 +410,7 @@ mod tests {
         assert_eq!(screen.record(&same), Err(ScreenError::Design));
         assert_eq!(screen.record(&vec![(vec![true], 1.0); 4]), Err(ScreenError::Design));
         assert!(matches!(screen.record(&[(vec![true; 3], f64::NAN)]), Err(ScreenError::Outcome { trial: 1, .. })));
-        assert_eq!(screen.record(&same[..2]), Ok(Recorded::Discarded));
+        assert_eq!(screen.record(&same[..2]), Ok(RoundOutcome::Discarded));
         let a = screen.assessment();
         assert_eq!((a.rounds, a.discarded_rounds, a.trials, a.effects[0].estimate), (0, 1, 2, None));
     }

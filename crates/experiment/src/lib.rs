@@ -80,9 +80,9 @@ pub use eprocess::{EProcess, bold_lower_bound, bold_upper_bound, evidence_series
 pub use ols::{BlockedFit, BlockedOls};
 pub use regret::anytime_half_width;
 pub use sequential::{
-    ArmAssessment, Assessment, Config, DropReason, Dropped, Experiment, ExperimentError, LevelAssessment, LevelVerdict,
-    Method, Needed, Noise, Observation, PlateauAssessment, PlateauConfig, Recorded, StopReason, TrialEnd, VerdictKind,
-    fewest_for_interval, fewest_rounds, fewest_to_exclude,
+    ArmAssessment, Assessment, Config, DropReason, DroppedSetting, Experiment, ExperimentError, LevelAssessment,
+    LevelVerdict, Method, NeededRounds, Noise, Observation, PlateauAssessment, PlateauConfig, RoundOutcome, StopReason,
+    TrialEnd, VerdictKind, fewest_for_interval, fewest_rounds, fewest_to_exclude,
 };
 pub use wording::Text;
 

@@ -56,7 +56,7 @@ pub fn summarise(effects: &[Effect]) -> Option<Summary> {
     }
     let k = effects.len() as f64;
     let between = paule_mandel(effects);
-    let Weighted { mean, total, q } = weighted(effects, between);
+    let WeightedMean { mean, total, q } = weighted(effects, between);
     let standard_error = ((q / (k - 1.0)).max(1.0) / total).sqrt();
     let half = distributions::t_quantile(0.975, k - 1.0) * standard_error;
     let reach = distributions::t_quantile(0.975, k - 2.0) * (between + standard_error * standard_error).sqrt();
@@ -81,18 +81,18 @@ pub fn evidence_somewhere(evidence: &[f64]) -> f64 {
     evidence.iter().map(|e| e.ln()).sum::<f64>().exp()
 }
 
-struct Weighted {
+struct WeightedMean {
     mean: f64,
     total: f64,
     /// The weighted sum of squares about the mean.
     q: f64,
 }
 
-fn weighted(effects: &[Effect], between: f64) -> Weighted {
+fn weighted(effects: &[Effect], between: f64) -> WeightedMean {
     let weight = |e: &Effect| 1.0 / (e.standard_error * e.standard_error + between);
     let total: f64 = effects.iter().map(weight).sum();
     let mean = effects.iter().map(|e| weight(e) * e.estimate).sum::<f64>() / total;
-    Weighted { mean, total, q: effects.iter().map(|e| weight(e) * (e.estimate - mean).powi(2)).sum() }
+    WeightedMean { mean, total, q: effects.iter().map(|e| weight(e) * (e.estimate - mean).powi(2)).sum() }
 }
 
 /// The variance between paths at which the weighted sum of squares is what chance alone would give; 0 if it is less

@@ -221,7 +221,7 @@ pub struct Power {
 
 /// What came of going on for as many rounds as an experiment without a claim said it takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Continued {
+pub struct ContinuedRun {
     /// The rounds that were said, and run.
     pub more_rounds: usize,
     /// Whether the gain was shown by their end.
@@ -234,7 +234,7 @@ pub struct Continued {
 /// # Panics
 /// If the budget has no room for a round.
 #[must_use]
-pub fn continued(settings: usize, trials: usize, cv: f64, seed: u64) -> Option<Continued> {
+pub fn continued(settings: usize, trials: usize, cv: f64, seed: u64) -> Option<ContinuedRun> {
     const GAIN: f64 = 0.20;
     let (sigma, mut rng) = ((cv * cv).ln_1p().sqrt(), ChaCha8Rng::seed_from_u64(seed));
     let effect = |arm: usize| if arm == 1 { GAIN.ln_1p() } else { 0.0 };
@@ -246,7 +246,7 @@ pub fn continued(settings: usize, trials: usize, cv: f64, seed: u64) -> Option<C
     let needed = said.needed.iter().find(|needed| needed.gain == GAIN).filter(|_| said.leader == 1)?;
     experiment.resume(Some(experiment.trials() + needed.more_trials));
     go_on(&mut experiment, &mut rng, trial).expect("finite outcomes");
-    Some(Continued { more_rounds: needed.more_rounds, shown: experiment.pick() == 1 })
+    Some(ContinuedRun { more_rounds: needed.more_rounds, shown: experiment.pick() == 1 })
 }
 
 /// How often experiments with nothing to find claim something.

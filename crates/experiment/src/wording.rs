@@ -1,6 +1,8 @@
 //! Verdicts in plain sentences. Every sentence says what is shown, how surely, and what would be needed for more.
 
-use crate::sequential::{ArmAssessment, Assessment, LevelVerdict, Needed, PlateauAssessment, StopReason, VerdictKind};
+use crate::sequential::{
+    ArmAssessment, Assessment, LevelVerdict, NeededRounds, PlateauAssessment, StopReason, VerdictKind,
+};
 use std::time::Duration;
 use wt_units::counted;
 
@@ -203,12 +205,12 @@ impl Words<'_> {
 
     fn needed(&self) -> Option<String> {
         let noise = self.a.noise?;
-        let more = |n: &Needed| {
+        let more = |n: &NeededRounds| {
             let time = self.per_trial.saturating_mul(u32::try_from(n.more_trials).unwrap_or(u32::MAX));
             format!("{} ({}, {})", counted(n.more_rounds, "more round"), counted(n.more_trials, "trial"), rough(time))
         };
         // The larger gain first: it is the one within reach.
-        let mut by_gain: Vec<&Needed> = self.a.needed.iter().collect();
+        let mut by_gain: Vec<&NeededRounds> = self.a.needed.iter().collect();
         by_gain.sort_by(|a, b| b.gain.total_cmp(&a.gain));
         let clauses: Vec<String> =
             by_gain.iter().map(|n| format!("{} faster after about {}", percent(n.gain), more(n))).collect();

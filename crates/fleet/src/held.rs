@@ -42,13 +42,13 @@ pub struct TurnTaker {
 /// A turn that is held until it is given back.
 #[derive(Debug)]
 pub struct HeldTurn {
-    shared: Arc<Shared>,
+    shared: Arc<SharedTurn>,
     stop: Sender<()>,
     ended: Receiver<(Option<Turns>, bool)>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SharedTurn {
     /// Raised when the transfer has to end: the turn is nearly over, or the user wants to stop.
     cut: Cancel,
     /// Whether it was the turn.
@@ -159,7 +159,7 @@ impl TurnTaker {
         }
         // A user with too many timers goes without.
         let last_resort = self.kills.then(|| KillTimer::at(nanos(turn.ends() - moment)).ok()).flatten();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(SharedTurn {
             cut: Cancel::new(),
             is_cut: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
@@ -214,7 +214,7 @@ impl Drop for HeldTurn {
     }
 }
 
-impl Shared {
+impl SharedTurn {
     /// Nothing of it moves any more.
     fn end(&self) {
         self.is_over.store(true, Ordering::Release);

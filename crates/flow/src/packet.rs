@@ -57,7 +57,7 @@ pub(crate) struct TooBig {
 
 /// What an IP packet is to us.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Parsed {
+pub(crate) enum ParsedPacket {
     /// A segment, complete but perhaps for its payload.
     Tcp(Segment),
     /// A part of a packet: from where to where.
@@ -78,10 +78,10 @@ const LONGEST: usize = 1 << 20;
 const HEADERS: usize = 512;
 
 /// Reads an IP packet, `original_len` bytes long on the wire, of which perhaps only the beginning is there.
-pub(crate) fn parse(bytes: &[u8], original_len: usize) -> Parsed {
+pub(crate) fn parse(bytes: &[u8], original_len: usize) -> ParsedPacket {
     let mut patched = [0; HEADERS];
     let (bytes, left_out) = with_length(bytes, original_len, &mut patched);
-    let Ok(ip) = IpView::quoted(bytes) else { return Parsed::Broken };
+    let Ok(ip) = IpView::quoted(bytes) else { return ParsedPacket::Broken };
     let (src, dst) = (ip.src(), ip.dst());
     let is_fragment = match ip {
         IpView::V4(view) => view.is_fragment(),
@@ -91,9 +91,9 @@ pub(crate) fn parse(bytes: &[u8], original_len: usize) -> Parsed {
         }
     };
     if is_fragment {
-        return Parsed::Fragment(src, dst);
+        return ParsedPacket::Fragment(src, dst);
     }
-    let Some((protocol, payload)) = ip.transport() else { return Parsed::Broken };
+    let Some((protocol, payload)) = ip.transport() else { return ParsedPacket::Broken };
     let captured = match ip {
         IpView::V4(view) => view.as_bytes().len(),
         IpView::V6(view) => view.as_bytes().len(),
@@ -104,12 +104,12 @@ pub(crate) fn parse(bytes: &[u8], original_len: usize) -> Parsed {
         Protocol::TCP => tcp(&ip, payload, packet_len, packet_len.saturating_sub(header)),
         Protocol::UDP => {
             let ports = UdpView::quoted(payload).ok().map(|udp| (udp.src_port(), udp.dst_port()));
-            Parsed::Other { src, dst, protocol, ports }
+            ParsedPacket::Other { src, dst, protocol, ports }
         }
         Protocol::ICMP | Protocol::ICMPV6 => {
-            too_big(src, protocol, payload).unwrap_or(Parsed::Other { src, dst, protocol, ports: None })
+            too_big(src, protocol, payload).unwrap_or(ParsedPacket::Other { src, dst, protocol, ports: None })
         }
-        _ => Parsed::Other { src, dst, protocol, ports: None },
+        _ => ParsedPacket::Other { src, dst, protocol, ports: None },
     }
 }
 
@@ -141,12 +141,12 @@ fn with_length<'a>(bytes: &'a [u8], original_len: usize, patched: &'a mut [u8; H
     (to, Some(original_len.min(LONGEST)))
 }
 
-fn tcp(ip: &IpView<'_>, bytes: &[u8], packet_len: usize, transport_len: usize) -> Parsed {
+fn tcp(ip: &IpView<'_>, bytes: &[u8], packet_len: usize, transport_len: usize) -> ParsedPacket {
     // Without the window nothing can be said.
-    let Ok(view) = TcpView::quoted(bytes) else { return Parsed::Cut };
+    let Ok(view) = TcpView::quoted(bytes) else { return ParsedPacket::Cut };
     let header = view.header_len();
     if bytes.len() < 16 || header < 20 || header > transport_len {
-        return if bytes.len() < 16 { Parsed::Cut } else { Parsed::Broken };
+        return if bytes.len() < 16 { ParsedPacket::Cut } else { ParsedPacket::Broken };
     }
     let mut segment = Segment {
         src: SocketAddr::new(ip.src(), view.src_port()),
@@ -184,10 +184,10 @@ fn tcp(ip: &IpView<'_>, bytes: &[u8], packet_len: usize, transport_len: usize) -
             _ => {}
         }
     }
-    Parsed::Tcp(segment)
+    ParsedPacket::Tcp(segment)
 }
 
-fn too_big(from: IpAddr, protocol: Protocol, payload: &[u8]) -> Option<Parsed> {
+fn too_big(from: IpAddr, protocol: Protocol, payload: &[u8]) -> Option<ParsedPacket> {
     let (mtu, quote) = if protocol == Protocol::ICMP {
         let icmp = Icmpv4View::new(payload).ok()?;
         let Icmpv4Kind::FragNeeded { mtu } = icmp.kind() else { return None };
@@ -201,5 +201,5 @@ fn too_big(from: IpAddr, protocol: Protocol, payload: &[u8]) -> Option<Parsed> {
     let tcp = TcpView::quoted(bytes).ok()?;
     let end = |address, port| SocketAddr::new(address, port);
     let (src, dst) = (end(quote.src(), tcp.src_port()), end(quote.dst(), tcp.dst_port()));
-    Some(Parsed::TooBig(TooBig { from, mtu, src, dst }))
+    Some(ParsedPacket::TooBig(TooBig { from, mtu, src, dst }))
 }

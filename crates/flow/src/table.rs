@@ -1,7 +1,7 @@
 use crate::clock::Clock;
 use crate::connection::Connection;
 use crate::filter::{Filter, Subject};
-use crate::packet::{Parsed, Segment, parse};
+use crate::packet::{ParsedPacket, Segment, parse};
 use crate::report::{Analysis, ConnectionReport, Packets};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasher as _, Hash, Hasher};
@@ -57,7 +57,7 @@ impl Hash for Key {
 }
 
 #[derive(Debug)]
-struct Followed {
+struct FollowedConnection {
     connection: Connection,
     number: u64,
     /// The packet that touched it last.
@@ -76,7 +76,7 @@ struct Followed {
 pub struct Tracker {
     bounds: Bounds,
     filter: Option<Filter>,
-    followed: HashMap<Key, Box<Followed>>,
+    followed: HashMap<Key, Box<FollowedConnection>>,
     /// Connections in the order in which they were touched, each at least once.
     order: VecDeque<(Key, u64)>,
     /// Connections that were given up, by a number that stands for their key: with 64 bits hardly two of a million share one.
@@ -140,48 +140,50 @@ impl Tracker {
             self.counts.without_time += 1;
         }
         match parsed {
-            Parsed::Tcp(segment) => {
+            ParsedPacket::Tcp(segment) => {
                 self.counts.tcp += 1;
                 self.counts.cut += u64::from(!segment.is_header_whole);
                 self.segment(interface, at_ns, &segment);
             }
-            Parsed::Fragment(..) => self.counts.fragments += 1,
-            Parsed::TooBig(told) => {
+            ParsedPacket::Fragment(..) => self.counts.fragments += 1,
+            ParsedPacket::TooBig(told) => {
                 self.counts.too_big += 1;
                 if let Some(followed) = self.followed.get_mut(&Key::new(interface, told.src, told.dst)) {
                     followed.connection.too_big(&told);
                 }
             }
-            Parsed::Other { .. } => self.counts.not_tcp += 1,
-            Parsed::Cut => self.counts.cut += 1,
-            Parsed::Broken => self.counts.broken += 1,
+            ParsedPacket::Other { .. } => self.counts.not_tcp += 1,
+            ParsedPacket::Cut => self.counts.cut += 1,
+            ParsedPacket::Broken => self.counts.broken += 1,
         }
     }
 
-    fn is_wanted(&self, parsed: &Parsed, len: usize) -> bool {
+    fn is_wanted(&self, parsed: &ParsedPacket, len: usize) -> bool {
         let Some(filter) = &self.filter else { return true };
         let len = u32::try_from(len).unwrap_or(u32::MAX);
         let subject = match parsed {
-            Parsed::Tcp(s) => Subject {
+            ParsedPacket::Tcp(s) => Subject {
                 src: s.src.ip(),
                 dst: s.dst.ip(),
                 protocol: Protocol::TCP,
                 ports: Some((s.src.port(), s.dst.port())),
                 len,
             },
-            Parsed::Other { src, dst, protocol, ports } => {
+            ParsedPacket::Other { src, dst, protocol, ports } => {
                 Subject { src: *src, dst: *dst, protocol: *protocol, ports: *ports, len }
             }
             // An answer about a packet is wanted if the packet was.
-            Parsed::TooBig(told) => Subject {
+            ParsedPacket::TooBig(told) => Subject {
                 src: told.src.ip(),
                 dst: told.dst.ip(),
                 protocol: Protocol::TCP,
                 ports: Some((told.src.port(), told.dst.port())),
                 len,
             },
-            Parsed::Fragment(src, dst) => Subject { src: *src, dst: *dst, protocol: Protocol::TCP, ports: None, len },
-            Parsed::Cut | Parsed::Broken => return true,
+            ParsedPacket::Fragment(src, dst) => {
+                Subject { src: *src, dst: *dst, protocol: Protocol::TCP, ports: None, len }
+            }
+            ParsedPacket::Cut | ParsedPacket::Broken => return true,
         };
         filter.matches(&subject)
     }
@@ -231,12 +233,13 @@ impl Tracker {
         connection.segment(s, at_ns, &mut self.room);
         self.number += 1;
         self.order.push_back((key, self.counts.all));
-        self.followed.insert(key, Box::new(Followed { connection, number: self.number, touched: self.counts.all }));
+        self.followed
+            .insert(key, Box::new(FollowedConnection { connection, number: self.number, touched: self.counts.all }));
     }
 
     /// A connection that isn't followed any more.
-    fn tell(&mut self, followed: Followed) {
-        let Followed { mut connection, number, .. } = followed;
+    fn tell(&mut self, followed: FollowedConnection) {
+        let FollowedConnection { mut connection, number, .. } = followed;
         connection.finish(&mut self.room);
         if self.least.is_some_and(|least| connection.bytes() <= least) {
             self.left_out += 1;
@@ -274,7 +277,7 @@ impl Tracker {
     /// All that can be said. `interfaces` are the names of the places of capture.
     #[must_use]
     pub fn finish(mut self, interfaces: &[String]) -> Analysis {
-        let mut rest: Vec<Box<Followed>> = std::mem::take(&mut self.followed).into_values().collect();
+        let mut rest: Vec<Box<FollowedConnection>> = std::mem::take(&mut self.followed).into_values().collect();
         // Of those with the least nothing has to be computed if they aren't told.
         rest.sort_by_key(|followed| (std::cmp::Reverse(followed.connection.bytes()), followed.number));
         for followed in rest {

@@ -46,7 +46,7 @@ pub mod sweep;
 
 pub use calibrate::{CalibrateAnswer, CalibrateEvent, CalibrateRequest, calibrate};
 pub use known_error::KnownError;
-pub use oracle::{Expected, ExpectedArm, MeasuredPath, Oracle};
+pub use oracle::{Expectation, ExpectedArm, MeasuredPath, Oracle};
 pub use predict::{LinkRequest, PathRequest, PredictAnswer, PredictRequest, predict};
 pub use replay::{ReplayAnswer, ReplayRequest, replay};
 pub use stack::{host_stack, kernel_stack};

@@ -59,7 +59,7 @@ pub use persist::hold_connections;
 pub use plan::{PlanError, Request, RequestError, Target};
 pub use read::{
     Adapter, Assignment, Caveat, Chain, Clamp, Congestion, Finding, KernelVersion, KnobRow, Manager, ManagerKind,
-    Managers, Origin, Report, RouteRow, Severity, Survey, Tuned, caveats,
+    Managers, Origin, Report, RouteRow, Severity, Survey, TunedDaemon, caveats,
 };
 pub use route_text::Names;
 pub use snapshot::{DevicePart, DeviceState, QdiscState, Scope, Snapshot};
@@ -69,7 +69,8 @@ pub use system::{
     ObservedPlace, Ownership, RealSystem, System,
 };
 pub use txn::{
-    Applied, AppliedRow, ApplyOptions, Confirmed, Drift, GuardCommand, GuardOptions, HeldChange, HistoryRow, Recovered,
-    Released, RevertReport, Store, StoreError, TxnError, Undone, VerifyReport, apply, confirm, damaged, forget, guard,
-    history, hold, in_force, is_unwatched, pending, recover, switch, undo, undo_by_force, verify,
+    AppliedRow, ApplyOptions, ApplyOutcome, ConfirmOutcome, Drift, GuardCommand, GuardOptions, HeldChange, HistoryRow,
+    RecoveredChange, ReleasedChange, RevertReport, Store, StoreError, TxnError, Undone, VerifyReport, apply, confirm,
+    damaged, forget, guard, history, hold, in_force, is_unwatched, pending, recover, switch, undo, undo_by_force,
+    verify,
 };

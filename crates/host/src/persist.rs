@@ -29,7 +29,7 @@ impl FileChange {
 
 /// What makes a change stay.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Persisted {
+pub(crate) struct PersistencePlan {
     /// Files to write.
     pub(crate) files: Vec<FileChange>,
     /// What can't be made to stay, and why.
@@ -40,8 +40,8 @@ pub(crate) struct Persisted {
 ///
 /// # Errors
 /// When a file that would be replaced can't be read.
-pub(crate) fn files(system: &mut dyn System, checkpoint: &Checkpoint, survey: &Survey) -> SysResult<Persisted> {
-    let mut persisted = Persisted::default();
+pub(crate) fn files(system: &mut dyn System, checkpoint: &Checkpoint, survey: &Survey) -> SysResult<PersistencePlan> {
+    let mut persisted = PersistencePlan::default();
     if let Some(why) = does_not_stay(system, survey)? {
         persisted.notes.push(Risk::new("*", why));
         return Ok(persisted);
@@ -144,7 +144,7 @@ fn manager_file(
     survey: &Survey,
     device: &str,
     changes: &[&Change],
-    persisted: &mut Persisted,
+    persisted: &mut PersistencePlan,
 ) -> SysResult<()> {
     let items = export::items(changes.iter().copied(), &checkpoint.wanted, survey);
     let commands: Vec<String> = export::commands_for(&checkpoint.actions, &checkpoint.before, survey, device);
@@ -171,7 +171,7 @@ fn manager_file(
 }
 
 /// A file that is written but not in its place yet: what follows needs no room on the disk.
-struct Staged {
+struct StagedFile {
     path: PathBuf,
     /// The file that is to take its place; none takes it away.
     fresh: Option<PathBuf>,
@@ -210,7 +210,7 @@ fn exchange(system: &mut dyn System, files: Vec<(PathBuf, u32, Option<Vec<u8>>)>
     for (path, mode, bytes) in files {
         let path = system.followed(&path);
         match stage(system, &path, mode, bytes.as_deref()) {
-            Ok(fresh) => staged.push(Staged { path, fresh }),
+            Ok(fresh) => staged.push(StagedFile { path, fresh }),
             Err(error) => {
                 for fresh in staged.into_iter().filter_map(|staged| staged.fresh) {
                     let _ = system.file(&FileStep::Remove { path: fresh });
@@ -220,7 +220,7 @@ fn exchange(system: &mut dyn System, files: Vec<(PathBuf, u32, Option<Vec<u8>>)>
         }
     }
     let mut result = Ok(());
-    for Staged { path, fresh } in staged {
+    for StagedFile { path, fresh } in staged {
         let done = match fresh {
             Some(from) => system.file(&FileStep::Rename { from, to: path }),
             None => system.file(&FileStep::Remove { path }),

@@ -41,7 +41,7 @@ impl Object {
 
 /// What an import did.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Imported {
+pub struct ImportOutcome {
     /// Experiments that were taken in, by name.
     pub taken: Vec<String>,
     /// Their trials.
@@ -59,10 +59,10 @@ pub struct ImportError {
     /// Why.
     pub error: JournalError,
     /// What was done before, and stays.
-    pub before: Box<Imported>,
+    pub before: Box<ImportOutcome>,
 }
 
-impl Imported {
+impl ImportOutcome {
     fn take(
         &mut self,
         journal: &mut dyn Journal,
@@ -139,21 +139,21 @@ fn is_same(
 ///
 /// # Errors
 /// [`ImportError`] with [`JournalError::NotAnExport`] at the first object that is none, or with those of writing.
-pub fn import_json(journal: &mut dyn Journal, input: impl Read) -> Result<Imported, ImportError> {
-    let mut imported = Imported::default();
+pub fn import_json(journal: &mut dyn Journal, input: impl Read) -> Result<ImportOutcome, ImportError> {
+    let mut imported = ImportOutcome::default();
     match take_objects(journal, input, &mut imported) {
         Ok(()) => Ok(imported),
         Err(error) => Err(ImportError { error, before: Box::new(imported) }),
     }
 }
 
-fn take_objects(journal: &mut dyn Journal, input: impl Read, imported: &mut Imported) -> Result<(), JournalError> {
+fn take_objects(journal: &mut dyn Journal, input: impl Read, imported: &mut ImportOutcome) -> Result<(), JournalError> {
     for (number, object) in serde_json::Deserializer::from_reader(input).into_iter::<Object>().enumerate() {
         let not = |why: String| JournalError::NotAnExport { number: number + 1, why };
         let (experiment, trials) = object.map_err(|e| not(e.to_string()))?.experiment().map_err(not)?;
         imported.take(journal, &experiment, &trials)?;
     }
-    if *imported == Imported::default() {
+    if *imported == ImportOutcome::default() {
         return Err(JournalError::NotAnExport { number: 1, why: "there is nothing".to_owned() });
     }
     Ok(())
@@ -163,15 +163,15 @@ fn take_objects(journal: &mut dyn Journal, input: impl Read, imported: &mut Impo
 ///
 /// # Errors
 /// [`ImportError`] with those of reading the other one and of writing this one.
-pub fn import_journal(journal: &mut dyn Journal, other: &dyn Journal) -> Result<Imported, ImportError> {
-    let mut imported = Imported::default();
+pub fn import_journal(journal: &mut dyn Journal, other: &dyn Journal) -> Result<ImportOutcome, ImportError> {
+    let mut imported = ImportOutcome::default();
     match take_all(journal, other, &mut imported) {
         Ok(()) => Ok(imported),
         Err(error) => Err(ImportError { error, before: Box::new(imported) }),
     }
 }
 
-fn take_all(journal: &mut dyn Journal, other: &dyn Journal, imported: &mut Imported) -> Result<(), JournalError> {
+fn take_all(journal: &mut dyn Journal, other: &dyn Journal, imported: &mut ImportOutcome) -> Result<(), JournalError> {
     let mut list = other.list(&Filter::default())?;
     // The oldest first, so that what continues another one comes after it.
     list.reverse();

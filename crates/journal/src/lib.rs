@@ -57,10 +57,10 @@ pub use error::JournalError;
 pub use export::{export_csv, export_json};
 pub use flent::export_flent;
 pub use id::experiment_id;
-pub use import::{ImportError, Imported, import_journal, import_json};
+pub use import::{ImportError, ImportOutcome, import_journal, import_json};
 pub use model::{
-    Arm, ExperimentSummary, Filter, Journal, NewExperiment, Orphans, Owner, PROOF_BEGINS, Prune, Pruned, Sighting,
-    State, StoredExperiment, TrialId, TrialRow, WithSamples,
+    Arm, ExperimentSummary, Filter, Journal, NewExperiment, Orphans, Owner, PROOF_BEGINS, Prune, PruneOutcome,
+    Sighting, State, StoredExperiment, TrialId, TrialRow, WithSamples,
 };
 pub use samples::{SampleError, decode_samples, encode_samples};
 pub use sqlite::{SqliteJournal, default_path};

@@ -316,7 +316,7 @@ pub struct Prune {
 
 /// What [`Journal::prune`] threw away.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Pruned {
+pub struct PruneOutcome {
     /// Those that lost something, the oldest first.
     pub ids: Vec<String>,
     /// Those that were meant too and stay: under way, or continued by one that stays.
@@ -429,7 +429,7 @@ pub trait Journal {
     ///
     /// # Errors
     /// Those of writing.
-    fn prune(&mut self, what: Prune) -> Result<Pruned, JournalError>;
+    fn prune(&mut self, what: Prune) -> Result<PruneOutcome, JournalError>;
 
     /// Writes down what was seen of hosts; `kind` says what was looked at.
     ///

@@ -1,7 +1,7 @@
 use crate::engine::{self, Command, EngineConfig};
 use crate::host::{Backend, Host, advice};
 use crate::links::Place;
-use crate::record::{Recorded, Recorder, Recording};
+use crate::record::{Recorder, Recording, RecordingCounts};
 use crate::scenario::{MiddleHost, Scenario};
 use crate::stats::{Counters, EngineStats};
 use std::sync::mpsc::{Sender, channel};
@@ -232,7 +232,7 @@ impl Lab {
     ///
     /// # Errors
     /// [`LabError::Record`].
-    pub fn stop(mut self) -> Result<Option<Recorded>, LabError> {
+    pub fn stop(mut self) -> Result<Option<RecordingCounts>, LabError> {
         self.end();
         let recorded = self.recorder.take().map(Recorder::finish).transpose();
         recorded.map_err(|source| LabError::Record { file: "the recording".to_owned(), source })

@@ -44,13 +44,13 @@ mod stats;
 mod tunnel;
 
 pub use beside::Competitor;
-pub use export::{Emulator, ExportAnswer, Exported};
+pub use export::{Emulator, ExportAnswer, ExportedPath};
 pub use folder::Folder;
 pub use guest::{GUEST, GuestError, VirtualKernel, guest, is_guest};
 pub use host::{Backend, CLIENT_V4, CLIENT_V6, DEVICE, Host, PORT, SERVER_V4, SERVER_V6};
 pub use import::{ImportError, ImportRequest, ImportedScenario, import_mahimahi};
 pub use lab::{Lab, LabError, LabOptions, enter};
-pub use record::{LinkEnd, Recorded, Recording, check_target};
+pub use record::{LinkEnd, Recording, RecordingCounts, check_target};
 pub use run::{INIT, Program, init};
 pub use scenario::{Scenario, presets};
 pub use stats::EngineStats;

@@ -1,7 +1,7 @@
 //! The path between the hosts with its hops: where packets enter it, what routers answer, where packets leave it. Pure:
 //! time is an argument, and packets come and go as values.
 
-use crate::hop::{HopState, Passed, destination_of, hops, router_number};
+use crate::hop::{HopOutcome, HopState, destination_of, hops, router_number};
 use crate::record::{LinkEnd, Shot};
 use crate::router;
 use crate::scenario::Scenario;
@@ -240,12 +240,12 @@ impl Links {
     fn enter(&mut self, node: usize, side: Side, at: Time, packet: Packet<Segment>) {
         if node == 0 && side == Side::AToB && self.hops[0].looks_at_packets() {
             match self.hops[0].pass(side, at, packet) {
-                Passed::On(packet) => {
+                HopOutcome::On(packet) => {
                     self.shoot_out(side, 0, at, &packet, packet.ttl);
                     self.path.push(side, at, packet);
                 }
-                Passed::Own(packet) => self.answer_own(0, side, at, &packet),
-                Passed::Ended => self.ready.push_back(Outcome::Stopped),
+                HopOutcome::Own(packet) => self.answer_own(0, side, at, &packet),
+                HopOutcome::Ended => self.ready.push_back(Outcome::Stopped),
             }
             return;
         }
@@ -264,12 +264,12 @@ impl Links {
     fn at_end(&mut self, side: Side, node: usize, at: Time, packet: Packet<Segment>) -> Option<Outcome> {
         let packet = if node == 0 && self.hops[0].looks_at_packets() {
             match self.hops[0].pass(side, at, packet) {
-                Passed::On(packet) => packet,
-                Passed::Own(packet) => {
+                HopOutcome::On(packet) => packet,
+                HopOutcome::Own(packet) => {
                     self.answer_own(node, side, at, &packet);
                     return None;
                 }
-                Passed::Ended => return Some(Outcome::Stopped),
+                HopOutcome::Ended => return Some(Outcome::Stopped),
             }
         } else {
             packet
@@ -289,16 +289,16 @@ impl Links {
             return;
         }
         // What a router can't send on it quotes as it came.
-        let passed = if packet.ttl > 1 { self.hops[node].pass(side, at, packet) } else { Passed::On(packet) };
+        let passed = if packet.ttl > 1 { self.hops[node].pass(side, at, packet) } else { HopOutcome::On(packet) };
         match passed {
-            Passed::On(packet) => {
+            HopOutcome::On(packet) => {
                 let next = if side == Side::AToB { node } else { node - 1 };
                 self.shoot_out(side, next, at, &packet, packet.ttl.saturating_sub(1));
                 // There is such a link, and packets stop in front of it.
                 let _ = self.path.forward(side, next, at, packet);
             }
-            Passed::Own(packet) => self.answer_own(node, side, at, &packet),
-            Passed::Ended => self.ready.push_back(Outcome::Stopped),
+            HopOutcome::Own(packet) => self.answer_own(node, side, at, &packet),
+            HopOutcome::Ended => self.ready.push_back(Outcome::Stopped),
         }
     }
 
@@ -345,8 +345,8 @@ impl Links {
         if here && self.hops[node].translates() {
             // For somebody behind this very router.
             match self.hops[node].pass(Side::BToA, at, message) {
-                Passed::On(translated) => message = translated,
-                Passed::Ended | Passed::Own(_) => return,
+                HopOutcome::On(translated) => message = translated,
+                HopOutcome::Ended | HopOutcome::Own(_) => return,
             }
         }
         let destination = destination_of(&message);

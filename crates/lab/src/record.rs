@@ -14,7 +14,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use wt_link::Time;
-use wt_wire::{Captured, Direction, Interface, LinkType, PcapngWriter};
+use wt_wire::{CapturedPacket, Direction, Interface, LinkType, PcapngWriter};
 
 /// Packets and bytes that wait for the disk at most.
 const MOST_WAITING: (usize, u64) = (1 << 16, 64 << 20);
@@ -72,7 +72,7 @@ pub struct Recording {
 
 /// What a recording has come to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Recorded {
+pub struct RecordingCounts {
     /// Packets in the file.
     pub packets: u64,
     /// Packets that the disk was too slow for.
@@ -156,9 +156,9 @@ impl Recorder {
     }
 
     /// Waits until everything is written; the engine must have ended.
-    pub(crate) fn finish(self) -> io::Result<Recorded> {
+    pub(crate) fn finish(self) -> io::Result<RecordingCounts> {
         let packets = self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the writer died")))?;
-        Ok(Recorded { packets, missed: self.missed.load(Relaxed) })
+        Ok(RecordingCounts { packets, missed: self.missed.load(Relaxed) })
     }
 }
 
@@ -186,7 +186,7 @@ fn write(
     let (mut held, mut newest, mut number) = (BinaryHeap::<Reverse<Late>>::new(), 0, 0);
     let mut put = |Late(wall, _, shot): Late| {
         waiting.fetch_sub(shot.bytes.len() as u64, Relaxed);
-        writer.write(&Captured {
+        writer.write(&CapturedPacket {
             interface: shot.end,
             at: Duration::from_nanos(wall),
             direction: if shot.inbound { Direction::Inbound } else { Direction::Outbound },

@@ -204,7 +204,7 @@ impl Tunnel for LabTunnel {
     fn run(&mut self, spec: &TrialSpec, cancel: &Cancel) -> Result<TrialOutcome, TunnelError> {
         self.check(&spec.settings)?;
         let direction = spec.workload.direction();
-        let applied = Applied::apply(&self.lab, &spec.settings, direction)?;
+        let applied = AppliedSettings::apply(&self.lab, &spec.settings, direction)?;
         self.lab.reset(spec.seed).map_err(|error| broken(&error))?;
         let before = self.lab.stats();
         let receiver = if direction == Direction::Down { &self.lab.client } else { &self.lab.server };
@@ -346,10 +346,10 @@ fn own_settings(settings: &Settings, direction: Direction) -> Settings {
 }
 
 /// The client's report, how long the connection took, and what was set on the socket.
-type Transferred = Result<(EndReport, Duration, Settings), LoadError>;
+type TransferResult = Result<(EndReport, Duration, Settings), LoadError>;
 
 /// The client's part, on a thread in the client's namespace.
-fn transfer(spec: &TrialSpec, request: &Request, clock: &Clock, cancel: &Cancel) -> Transferred {
+fn transfer(spec: &TrialSpec, request: &Request, clock: &Clock, cancel: &Cancel) -> TransferResult {
     let peer = SocketAddr::new(SERVER_V4.into(), PORT);
     let connection = Connection::open(&peer, &own_settings(&spec.settings, request.direction), spec.deadline)?;
     let (connect_time, granted) = (connection.connect_time, connection.granted.clone());
@@ -362,7 +362,7 @@ fn transfer(spec: &TrialSpec, request: &Request, clock: &Clock, cancel: &Cancel)
 }
 
 /// What was set outside of the sockets, to be put back.
-struct Applied<'a> {
+struct AppliedSettings<'a> {
     lab: &'a Lab,
     granted: Settings,
     scopes: BTreeMap<String, String>,
@@ -370,7 +370,7 @@ struct Applied<'a> {
     sysctls: Vec<(&'a Host, &'static str, String)>,
 }
 
-impl<'a> Applied<'a> {
+impl<'a> AppliedSettings<'a> {
     /// Sets routes and host settings; on an error everything is put back at once.
     fn apply(lab: &'a Lab, settings: &Settings, direction: Direction) -> Result<Self, TunnelError> {
         let mut applied = Self { lab, granted: Settings::new(), scopes: BTreeMap::new(), sysctls: Vec::new() };
@@ -472,7 +472,7 @@ impl<'a> Applied<'a> {
     }
 }
 
-impl Drop for Applied<'_> {
+impl Drop for AppliedSettings<'_> {
     fn drop(&mut self) {
         for (host, file, old) in self.sysctls.drain(..).rev() {
             let _ = host.run(|| wt_sys::ns::write_net_sysctl(file, &old));

@@ -1,4 +1,4 @@
-use crate::stage::{HoldEvent, Stage, Timed, Verdict};
+use crate::stage::{HoldEvent, Stage, TimedItem, Verdict};
 use crate::{ConfigError, DropReason, Event, Packet, PipeConfig, PipeStats, StageStats, Time};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -91,7 +91,7 @@ impl Ahead {
     }
 }
 
-type Sundry<P> = Timed<(Fate, Packet<P>)>;
+type Sundry<P> = TimedItem<(Fate, Packet<P>)>;
 
 /// What becomes of a packet.
 #[derive(Debug, Clone, Copy)]
@@ -298,7 +298,7 @@ impl<P: Clone> Pipe<P> {
     #[cold]
     fn add_sundry(&mut self, at: u64, stage: usize, fate: Fate, packet: Packet<P>) {
         let number = (stage as u64) << 48 | self.sundries;
-        self.sundry.push(Reverse(Timed { at, number, item: (fate, packet) }));
+        self.sundry.push(Reverse(TimedItem { at, number, item: (fate, packet) }));
         self.sundries += 1;
     }
 
@@ -338,7 +338,7 @@ impl<P: Clone> Pipe<P> {
 
     #[cold]
     fn take_sundry(&mut self) -> Option<(usize, Event<P>)> {
-        let Timed { at, item: (fate, packet), .. } = self.sundry.pop()?.0;
+        let TimedItem { at, item: (fate, packet), .. } = self.sundry.pop()?.0;
         let at = Time(at);
         match fate {
             Fate::Delivered => {

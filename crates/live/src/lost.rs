@@ -20,7 +20,7 @@ pub(crate) const SILENCE: Duration = Duration::from_secs(1);
 
 /// How a network is lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Lost {
+pub(crate) struct LostNetwork {
     /// What is missing.
     pub(crate) why: String,
     /// Whether it is missing at this host, rather than somewhere on the way.
@@ -28,8 +28,8 @@ pub(crate) struct Lost {
 }
 
 /// What this host lacks to reach an address: a route, or a device that is up and has a signal.
-pub(crate) fn missing_here(address: IpAddr) -> Option<Lost> {
-    let lost = |why: String| Some(Lost { why, here: true });
+pub(crate) fn missing_here(address: IpAddr) -> Option<LostNetwork> {
+    let lost = |why: String| Some(LostNetwork { why, here: true });
     let mut netlink = Netlink::open().ok()?;
     let route = match netlink.route_to(address) {
         Ok(route) => route,
@@ -52,7 +52,7 @@ pub(crate) fn missing_here(address: IpAddr) -> Option<Lost> {
 }
 
 /// What is missing, with the device over which the target was reached before: a route goes with its device.
-pub(crate) fn with_device(lost: &Lost, before: Option<&str>) -> String {
+pub(crate) fn with_device(lost: &LostNetwork, before: Option<&str>) -> String {
     let links = || Netlink::open().ok()?.links().ok();
     let what = before.filter(|_| lost.here).zip(links()).and_then(|(device, links)| {
         match links.iter().find(|link| link.name == device) {
@@ -71,7 +71,7 @@ fn is_unreachable(kind: ErrorKind) -> bool {
 }
 
 /// Whether an attempt to connect failed because nothing got through, rather than by the remote host's will.
-pub(crate) fn got_nowhere(error: &LoadError, peer: SocketAddr) -> Option<Lost> {
+pub(crate) fn got_nowhere(error: &LoadError, peer: SocketAddr) -> Option<LostNetwork> {
     let source = match error {
         LoadError::Connect(cause) => &cause.source,
         LoadError::Broken(cause) => cause,
@@ -80,16 +80,18 @@ pub(crate) fn got_nowhere(error: &LoadError, peer: SocketAddr) -> Option<Lost> {
     missing_here(peer.ip()).or_else(|| match source.kind() {
         ErrorKind::TimedOut => {
             let why = format!("{peer} doesn't answer any more: the way there is broken, or it is off");
-            Some(Lost { why, here: false })
+            Some(LostNetwork { why, here: false })
         }
-        kind if is_unreachable(kind) => Some(Lost { why: format!("{peer} can't be reached: {source}"), here: false }),
+        kind if is_unreachable(kind) => {
+            Some(LostNetwork { why: format!("{peer} can't be reached: {source}"), here: false })
+        }
         _ => None,
     })
 }
 
 /// Whether the network was lost in the middle of a transfer: either this host says so, or it was silent at its end for long and a
 /// new connection gets no answer.
-pub(crate) fn lost_meanwhile(report: &EndReport, direction: Direction, peer: SocketAddr) -> Option<Lost> {
+pub(crate) fn lost_meanwhile(report: &EndReport, direction: Direction, peer: SocketAddr) -> Option<LostNetwork> {
     if report.finish == Finish::Cancelled {
         return None;
     }
@@ -108,7 +110,7 @@ pub(crate) fn lost_meanwhile(report: &EndReport, direction: Direction, peer: Soc
 }
 
 /// Looks whether the network is there: at this host, then by a connection on which nothing is sent. A refusal is an answer, too.
-pub(crate) fn lost_at(peer: SocketAddr) -> Option<Lost> {
+pub(crate) fn lost_at(peer: SocketAddr) -> Option<LostNetwork> {
     missing_here(peer.ip()).or_else(|| {
         let attempt = wt_load::Connection::open(&peer, &Settings::new(), ATTEMPT);
         attempt.err().and_then(|error| got_nowhere(&error, peer))
@@ -116,7 +118,11 @@ pub(crate) fn lost_at(peer: SocketAddr) -> Option<Lost> {
 }
 
 /// Waits until the network is back; for how long that was, or how it is still lost. `None`: the user wants to stop.
-pub(crate) fn wait_for_return(peer: SocketAddr, lost: Lost, cancel: &Cancel) -> Option<Result<Duration, Lost>> {
+pub(crate) fn wait_for_return(
+    peer: SocketAddr,
+    lost: LostNetwork,
+    cancel: &Cancel,
+) -> Option<Result<Duration, LostNetwork>> {
     let begun = clock();
     let mut lost = lost;
     while clock().saturating_sub(begun) < PATIENCE {

@@ -3,7 +3,7 @@
 use crate::lost::SILENCE;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wt_load::{EndReport, Fetched, Finish};
+use wt_load::{EndReport, FetchOutcome, Finish};
 use wt_sys::tcp::TcpInfo;
 use wt_trial::{
     Direction, Limits, Observed, ObservedConnection, Status, TrialOutcome, TrialSpec, Workload, say_none, thirds,
@@ -14,8 +14,8 @@ use wt_units::{Knob, Level};
 const TELLING: u64 = 32 * 1024;
 
 /// Joins what is known of a transfer.
-pub(crate) fn outcome(fetched: Fetched, direction: Direction, headers: u64) -> TrialOutcome {
-    let Fetched { report, connect_time, granted, length, surplus: _, mut notes, far, other } = fetched;
+pub(crate) fn outcome(fetched: FetchOutcome, direction: Direction, headers: u64) -> TrialOutcome {
+    let FetchOutcome { report, connect_time, granted, length, surplus: _, mut notes, far, other } = fetched;
     let status = status(&report, direction, &mut notes);
     // Where the sender is ours, its word counts.
     let sender = other.as_ref().filter(|_| direction == Direction::Down);

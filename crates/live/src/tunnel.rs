@@ -1,5 +1,5 @@
 use crate::change::{ChangeError, ChangeInForce, Changer, InTheWay, Place};
-use crate::lost::{self, Lost};
+use crate::lost::{self, LostNetwork};
 use crate::manners::{Manners, clock, leave_alone};
 use crate::outcome::{by_thirds, mark_skipped, outcome, tell_granted};
 use crate::scope::{Scope, own_settings, scope_of, usual_knobs};
@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use wt_host::TxnError;
-use wt_load::{Fetch, FetchError, Fetched, Finish, LoadError, ReceiverState, Scheme, Strain, Tls};
+use wt_load::{Fetch, FetchError, FetchOutcome, Finish, LoadError, ReceiverState, Scheme, Strain, Tls};
 use wt_sys::ns::read_net_sysctl;
 use wt_trial::{
     Advice, Amount, Cancel, Direction, LoadedControl, PathFacts, STOPPED, Status, TrialOutcome, TrialSpec, Tunnel,
@@ -220,7 +220,7 @@ impl LiveTunnel {
     }
 
     /// Moves the payload; redirections are followed, and remembered.
-    fn transfer(&mut self, spec: &TrialSpec, own: &Settings, cancel: &Cancel) -> Result<Fetched, FetchError> {
+    fn transfer(&mut self, spec: &TrialSpec, own: &Settings, cancel: &Cancel) -> Result<FetchOutcome, FetchError> {
         // What is no transfer has an amount of its own.
         let (direction, amount) = match &spec.workload {
             Workload::Bulk { direction, amount } => (*direction, *amount),
@@ -282,8 +282,8 @@ impl LiveTunnel {
     }
 
     /// Payload that a transfer cost, bytes: what came, and what was still under way where the server had more to send.
-    fn moved(fetched: &Fetched, spec: &TrialSpec) -> u64 {
-        let Fetched { report, surplus, .. } = fetched;
+    fn moved(fetched: &FetchOutcome, spec: &TrialSpec) -> u64 {
+        let FetchOutcome { report, surplus, .. } = fetched;
         if spec.workload.direction() == Direction::Up {
             return report.bytes;
         }
@@ -306,7 +306,7 @@ impl LiveTunnel {
     }
 
     /// Whether what came of a transfer, or didn't, was the network's loss, not the settings' or the remote host's doing.
-    fn lost_in(&self, fetched: &Result<Fetched, FetchError>, direction: Direction) -> Option<Lost> {
+    fn lost_in(&self, fetched: &Result<FetchOutcome, FetchError>, direction: Direction) -> Option<LostNetwork> {
         let peer = self.config.targets[self.turn].peer;
         match fetched {
             Ok(fetched) => lost::lost_meanwhile(&fetched.report, direction, peer),
@@ -323,7 +323,7 @@ impl LiveTunnel {
     }
 
     /// Waits for the network: the trial is spoilt if it comes back, and if it doesn't, so is the rest.
-    fn lost(&self, lost: Lost, cancel: &Cancel) -> Result<TrialOutcome, TunnelError> {
+    fn lost(&self, lost: LostNetwork, cancel: &Cancel) -> Result<TrialOutcome, TunnelError> {
         let peer = self.config.targets[self.turn].peer;
         let why = lost::with_device(&lost, self.device.as_deref());
         match lost::wait_for_return(peer, lost, cancel) {

@@ -1,5 +1,5 @@
 use crate::error::LoadError;
-use crate::job::{Leg, Opened};
+use crate::job::{Leg, OpenedConnection};
 use crate::proto::Request;
 use crate::transfer::{EndReport, Job, receive, send};
 use std::io::Write as _;
@@ -65,12 +65,12 @@ impl Connection {
     ///
     /// # Errors
     /// [`LoadError`].
-    pub fn ask(mut self, request: &Request, leg: &Leg) -> Result<Opened, LoadError> {
+    pub fn ask(mut self, request: &Request, leg: &Leg) -> Result<OpenedConnection, LoadError> {
         let talk = matches!(leg, Leg::Talk { .. });
         let bytes = if talk { request.to_bytes_of_talk()? } else { request.to_bytes()? };
         self.stream.write_all(&bytes)?;
         let Self { stream, window, connect_time, granted } = self;
-        Ok(Opened { stream, window, connect_time, granted, token: request.token })
+        Ok(OpenedConnection { stream, window, connect_time, granted, token: request.token })
     }
 
     /// The local address: the source port tells captures apart.

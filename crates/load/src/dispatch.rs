@@ -2,7 +2,7 @@ use crate::error::FetchError;
 use crate::ftp;
 use crate::intact::Reference;
 use crate::iperf3;
-use crate::job::{Fetch, Fetched};
+use crate::job::{Fetch, FetchOutcome};
 use crate::page::{HttpPage, PageMemory, load_page, load_page_http2};
 use crate::proto::SenderOptions;
 use crate::serve;
@@ -15,7 +15,7 @@ use wt_units::{Scheme, Settings};
 ///
 /// # Errors
 /// [`FetchError`]; a transfer that was cut short is a report, not an error.
-pub fn fetch(job: &Fetch<'_>, reference: &mut Reference, cancel: &Cancel) -> Result<Fetched, FetchError> {
+pub fn fetch(job: &Fetch<'_>, reference: &mut Reference, cancel: &Cancel) -> Result<FetchOutcome, FetchError> {
     match job.url.scheme {
         Scheme::Http | Scheme::Https => crate::fetch::fetch(job, reference, cancel),
         Scheme::Ftp | Scheme::Ftps => ftp::fetch(job, reference, cancel),
@@ -29,7 +29,7 @@ pub fn fetch(job: &Fetch<'_>, reference: &mut Reference, cancel: &Cancel) -> Res
 ///
 /// # Errors
 /// [`FetchError`]; a transfer that was cut short is a report, not an error.
-pub fn bring(job: &Fetch<'_>, cancel: &Cancel) -> Result<Fetched, FetchError> {
+pub fn bring(job: &Fetch<'_>, cancel: &Cancel) -> Result<FetchOutcome, FetchError> {
     match job.url.scheme {
         Scheme::Http | Scheme::Https => crate::fetch::bring(job, cancel),
         Scheme::Ftp | Scheme::Ftps => ftp::bring(job, cancel),
@@ -47,7 +47,7 @@ pub fn work_at(
     workload: &Workload,
     memory: &PageMemory,
     cancel: &Cancel,
-) -> Result<Fetched, FetchError> {
+) -> Result<FetchOutcome, FetchError> {
     match (job.url.scheme, workload) {
         (Scheme::Wt, Workload::Page { page }) if page.close_each => {
             let why = "windtunnel serve keeps its connections: name an http:// or https:// server";
@@ -66,7 +66,7 @@ pub fn work_at(
 }
 
 /// A page of a server that isn't ours: parts of one file, or what the page names.
-fn page_at(job: &Fetch<'_>, page: &Page, memory: &PageMemory, cancel: &Cancel) -> Result<Fetched, FetchError> {
+fn page_at(job: &Fetch<'_>, page: &Page, memory: &PageMemory, cancel: &Cancel) -> Result<FetchOutcome, FetchError> {
     // Each load is somebody's first.
     let tls = job.tls.afresh(page.http2);
     let job = &Fetch { tls: &tls, ..*job };
@@ -81,7 +81,7 @@ fn page_at(job: &Fetch<'_>, page: &Page, memory: &PageMemory, cancel: &Cancel) -
     let connect_time = first.map_or(Duration::ZERO, |end| end.connect_time);
     let granted = first.map_or_else(Settings::new, |end| end.granted.clone());
     let report = EndReport::of_page(loaded, job.deadline);
-    Ok(Fetched {
+    Ok(FetchOutcome {
         report,
         connect_time,
         granted,

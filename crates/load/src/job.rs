@@ -37,7 +37,7 @@ impl Fetch<'_> {
 
 /// What came of it.
 #[derive(Debug)]
-pub struct Fetched {
+pub struct FetchOutcome {
     /// What this end saw.
     pub report: EndReport,
     /// From the first SYN until the connection stood.
@@ -56,7 +56,7 @@ pub struct Fetched {
     pub other: Option<EndReport>,
 }
 
-impl Fetched {
+impl FetchOutcome {
     /// What came over a connection, which ends at once, so that nothing of this trial lingers on the path.
     pub(crate) fn over(
         wire: Wire<'_>,
@@ -102,7 +102,7 @@ pub enum Leg {
 
 /// A connection that is ready for its purpose: what comes next on it is the workload's.
 #[derive(Debug)]
-pub struct Opened {
+pub struct OpenedConnection {
     /// The connection.
     pub stream: TcpStream,
     /// The window that this end holds, if it was set.
@@ -121,5 +121,5 @@ pub trait RemoteEnd: Sync {
     ///
     /// # Errors
     /// [`FetchError`].
-    fn open(&self, number: u32, leg: &Leg) -> Result<Opened, FetchError>;
+    fn open(&self, number: u32, leg: &Leg) -> Result<OpenedConnection, FetchError>;
 }

@@ -62,7 +62,7 @@ pub use dispatch::{bring, fetch, work_at};
 pub use error::{FetchError, LoadError};
 pub use fetch::USER_AGENT;
 pub use intact::Reference;
-pub use job::{Fetch, Fetched, PeerReport};
+pub use job::{Fetch, FetchOutcome, PeerReport};
 pub use proto::{Request, RequestError, SenderOptions};
 pub use sample::{Listener, listen};
 pub use serve::{KeyError, Quota, Serve, ServeConfig, SharedKey, greeting};

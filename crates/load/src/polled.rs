@@ -12,7 +12,7 @@ use wt_sys::tcp;
 
 /// The connection, for those who read and write and for those who wait.
 #[derive(Debug)]
-pub(crate) struct Polled<'a> {
+pub(crate) struct PolledConnection<'a> {
     pub(crate) wire: RefCell<Wire<'a>>,
     /// The receive window that is held, bytes, if it was set.
     window: Option<u32>,
@@ -20,7 +20,7 @@ pub(crate) struct Polled<'a> {
     full: Cell<bool>,
 }
 
-impl<'a> Polled<'a> {
+impl<'a> PolledConnection<'a> {
     pub(crate) fn new(wire: Wire<'a>, window: Option<u32>) -> Rc<Self> {
         Rc::new(Self { wire: RefCell::new(wire), window, full: Cell::new(false) })
     }
@@ -33,7 +33,7 @@ impl<'a> Polled<'a> {
 
 /// What is handed to `h2`.
 #[derive(Debug)]
-pub(crate) struct Door<'a>(pub(crate) Rc<Polled<'a>>);
+pub(crate) struct Door<'a>(pub(crate) Rc<PolledConnection<'a>>);
 
 fn pending_or<T>(result: io::Result<T>) -> Poll<io::Result<T>> {
     match result {

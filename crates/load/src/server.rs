@@ -50,7 +50,7 @@ impl Default for ServerConfig {
 
 /// What all threads of a server share.
 #[derive(Debug)]
-struct Shared {
+struct ServerState {
     config: ServerConfig,
     cancel: Cancel,
     active: AtomicUsize,
@@ -67,7 +67,7 @@ struct Reports {
 /// A server that answers transfers of ours and plain HTTP requests on one port, until it is dropped.
 #[derive(Debug)]
 pub struct Server {
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     stop: Arc<Waker>,
     address: SocketAddr,
     acceptor: Option<JoinHandle<()>>,
@@ -82,7 +82,7 @@ impl Server {
         let address = listener.local_addr().map_err(SysError::io("read the server's address"))?;
         listener.set_nonblocking(true).map_err(SysError::io("prepare the server's socket"))?;
         note_arrivals(&listener, true)?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ServerState {
             config,
             cancel: Cancel::new(),
             active: AtomicUsize::new(0),
@@ -125,7 +125,7 @@ impl Drop for Server {
     }
 }
 
-impl Shared {
+impl ServerState {
     fn lock(&self) -> MutexGuard<'_, Reports> {
         self.reports.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -144,7 +144,7 @@ impl Shared {
     }
 }
 
-fn accept(listener: &TcpListener, shared: &Arc<Shared>, stop: &Waker) {
+fn accept(listener: &TcpListener, shared: &Arc<ServerState>, stop: &Waker) {
     let mut threads: Vec<JoinHandle<()>> = Vec::new();
     while !shared.cancel.is_cancelled() {
         match listener.accept() {
@@ -178,7 +178,7 @@ fn wait_to_accept(error: &std::io::Error, listener: &TcpListener, stop: &Waker) 
 }
 
 /// One connection from its first byte to its last.
-fn serve(mut stream: TcpStream, shared: &Shared) {
+fn serve(mut stream: TcpStream, shared: &ServerState) {
     let mut head = [0; REQUEST_LEN];
     if read_head(&mut stream, &mut head[..MAGIC.len()], shared).is_none() {
         return;
@@ -207,7 +207,7 @@ fn transfer(
     request: &Request,
     talk: bool,
     start: u64,
-    shared: &Shared,
+    shared: &ServerState,
 ) -> std::io::Result<EndReport> {
     let asked = if let Amount::Time(time) = request.amount { time } else { Duration::ZERO };
     let deadline = asked + shared.config.grace;
@@ -223,7 +223,7 @@ fn transfer(
 }
 
 /// Fills `head`, and says when the last of it came, or gives up when the client takes too long, leaves, or the server is to stop.
-fn read_head(stream: &mut TcpStream, head: &mut [u8], shared: &Shared) -> Option<u64> {
+fn read_head(stream: &mut TcpStream, head: &mut [u8], shared: &ServerState) -> Option<u64> {
     stream.set_nonblocking(true).ok()?;
     let give_up = monotonic_ns() + shared.config.patience.as_nanos() as u64;
     let (mut filled, mut came) = (0, monotonic_ns());

@@ -11,7 +11,7 @@ pub use list::{
 pub use load::{HeldControl, LoadAnswer, LoadRequest, UnloadAnswer, UnloadRequest, hold, load, unload};
 
 use std::rc::Rc;
-use wt_bpf::{LoadError, Loaded};
+use wt_bpf::{LoadError, RegisteredControl};
 use wt_cc::{Choice, algorithm};
 use wt_lab::LabTunnel;
 use wt_problem::Problem;
@@ -19,7 +19,7 @@ use wt_trial::LoadedControl;
 
 /// A loaded congestion control, as the lab sees it.
 #[derive(Debug)]
-struct InKernel(Loaded);
+struct InKernel(RegisteredControl);
 
 impl LoadedControl for InKernel {
     fn kernel_name(&self) -> &str {
@@ -77,7 +77,7 @@ impl Controls {
             if controls.loaded.iter().any(|(known, _)| known == name) {
                 continue;
             }
-            let loaded = Loaded::load_privately(&choice).map_err(|error| problem(&error, &choice))?;
+            let loaded = RegisteredControl::load_privately(&choice).map_err(|error| problem(&error, &choice))?;
             controls.loaded.push((name.to_owned(), Rc::new(InKernel(loaded))));
         }
         Ok(controls)

@@ -110,10 +110,10 @@ fn congestion_controls() -> Check {
 
 /// Whether our own congestion controls can be loaded; one of them is loaded for a moment, under a name of its own.
 fn own_controls() -> Check {
-    let loaded = "newreno"
-        .parse()
-        .map_err(|error: wt_cc::ChoiceError| error.to_string())
-        .and_then(|choice: wt_cc::Choice| wt_bpf::Loaded::load_privately(&choice).map_err(|error| error.to_string()));
+    let loaded =
+        "newreno".parse().map_err(|error: wt_cc::ChoiceError| error.to_string()).and_then(|choice: wt_cc::Choice| {
+            wt_bpf::RegisteredControl::load_privately(&choice).map_err(|error| error.to_string())
+        });
     let built = wt_cc::ALGORITHMS.iter().all(|algorithm| algorithm.object().is_some());
     Check {
         name: "own congestion controls",

@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use utoipa::ToSchema;
-use wt_bpf::{LoadError, Loaded};
+use wt_bpf::{LoadError, RegisteredControl};
 use wt_load::{Quota, Serve, ServeConfig, SharedKey};
 use wt_problem::Problem;
 use wt_sys::ns::read_net_sysctl;
@@ -208,7 +208,7 @@ fn keep(path: &Path, key: &SharedKey) -> Result<(), Problem> {
 ///
 /// # Errors
 /// A [`Problem`] if one isn't there or can't be loaded.
-fn controls(names: Option<&[String]>) -> Result<(BTreeMap<String, String>, Vec<Loaded>), Problem> {
+fn controls(names: Option<&[String]>) -> Result<(BTreeMap<String, String>, Vec<RegisteredControl>), Problem> {
     let Some(names) = names else {
         let allowed = read_net_sysctl("ipv4/tcp_allowed_congestion_control").unwrap_or_default();
         return Ok((allowed.split_whitespace().map(|name| (name.to_owned(), name.to_owned())).collect(), Vec::new()));
@@ -217,7 +217,7 @@ fn controls(names: Option<&[String]>) -> Result<(BTreeMap<String, String>, Vec<L
     for name in names {
         let kernel_name = match ours(name).transpose()? {
             Some(choice) => {
-                match Loaded::load(&choice) {
+                match RegisteredControl::load(&choice) {
                     Ok(control) => loaded.push(control),
                     // Somebody else holds the very same one: its name tells all its parameters.
                     Err(LoadError::NameTaken { .. }) => {}

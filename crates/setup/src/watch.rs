@@ -7,7 +7,7 @@ use std::time::Duration;
 use wt_flow::{CaptureAnswer, CaptureRequest, Filter, Tracker};
 use wt_problem::Problem;
 use wt_sys::clock::monotonic_ns;
-use wt_sys::watch::{Watch, Watched, device_name};
+use wt_sys::watch::{Watch, WatchedPacket, device_name};
 use wt_trial::Cancel;
 
 /// How long to wait at most before somebody who cancels is looked for.
@@ -62,24 +62,26 @@ pub fn watch(request: &WatchRequest, begun: &mut dyn FnMut(), cancel: &Cancel) -
         // What came before the end is looked at, too.
         let over = cancel.is_cancelled() || left.is_zero();
         let mut seen = 0u32;
-        let see =
-            |packet: &Watched<'_>, tracker: &mut Tracker, places: &mut HashMap<i32, usize>, devices: &mut Vec<i32>| {
-                let place = *places.entry(packet.device).or_insert_with(|| {
-                    devices.push(packet.device);
-                    devices.len() - 1
-                });
-                match wt_wire::ip_behind_ethertype(packet.ethertype, packet.bytes) {
-                    Some(ip) => {
-                        let before = packet.bytes.len() - ip.len().min(packet.bytes.len());
-                        tracker.packet(place, packet.at_ns, ip, packet.original_len.saturating_sub(before));
-                    }
-                    None => tracker.no_ip(),
+        let see = |packet: &WatchedPacket<'_>,
+                   tracker: &mut Tracker,
+                   places: &mut HashMap<i32, usize>,
+                   devices: &mut Vec<i32>| {
+            let place = *places.entry(packet.device).or_insert_with(|| {
+                devices.push(packet.device);
+                devices.len() - 1
+            });
+            match wt_wire::ip_behind_ethertype(packet.ethertype, packet.bytes) {
+                Some(ip) => {
+                    let before = packet.bytes.len() - ip.len().min(packet.bytes.len());
+                    tracker.packet(place, packet.at_ns, ip, packet.original_len.saturating_sub(before));
                 }
-            };
+                None => tracker.no_ip(),
+            }
+        };
         // Now and then the clock and the user are looked at, however much comes.
         while seen < 4096
             && !enough(&tracker)
-            && watch.receive(&mut |packet: &Watched<'_>| see(packet, &mut tracker, &mut places, &mut devices))
+            && watch.receive(&mut |packet: &WatchedPacket<'_>| see(packet, &mut tracker, &mut places, &mut devices))
         {
             seen += 1;
         }

@@ -25,7 +25,7 @@ mod tcp;
 /// The model as a tunnel.
 mod tunnel;
 
-pub use report::{Exchanged, FlowReport, Report};
+pub use report::{FinishedExchange, FlowReport, Report};
 pub use run::Simulation;
 pub use spec::{Exchange, FlowSpec, Job, MAX_FLOWS, RelaySpec, SimError};
 pub use tcp::{BufferTuning, StackConfig};

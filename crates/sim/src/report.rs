@@ -15,7 +15,7 @@ use wt_trial::Sample;
 
 /// An exchange that was brought to its end; times are since the simulation began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Exchanged {
+pub struct FinishedExchange {
     /// Its number in the page, or on the connection.
     pub number: u32,
     /// When the client asked.
@@ -38,7 +38,7 @@ pub struct FlowReport {
     /// From the request until all was there; `None` if it wasn't.
     pub elapsed: Option<Duration>,
     /// Each exchange that was brought to its end, in order.
-    pub exchanges: Vec<Exchanged>,
+    pub exchanges: Vec<FinishedExchange>,
     /// When each message of a stream had come, since the simulation began.
     pub messages: Vec<Duration>,
     /// Payload that the receiving application has read.

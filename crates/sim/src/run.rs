@@ -15,7 +15,7 @@ mod stream;
 
 use crate::cc;
 use crate::net::{Drops, EndId, Net};
-use crate::report::{Exchanged, FlowReport, Report, sample};
+use crate::report::{FinishedExchange, FlowReport, Report, sample};
 use crate::spec::{Exchange, FlowSpec, Job, MAX_FLOWS, SimError};
 use crate::tcp::{Endpoint, StackConfig};
 use relay::Relay;
@@ -49,7 +49,7 @@ struct Flow {
     /// Turns that were brought to their end.
     turns: u32,
     /// The exchange that is under way.
-    current: Exchanged,
+    current: FinishedExchange,
     /// Bytes of all requests and answers so far.
     asked: u64,
     answered: u64,
@@ -161,7 +161,7 @@ impl Simulation {
             stage: Stage::Waiting,
             queue: VecDeque::new(),
             turns: 0,
-            current: Exchanged::default(),
+            current: FinishedExchange::default(),
             asked: 0,
             answered: 0,
             served: 0,
@@ -405,7 +405,7 @@ impl Simulation {
             flow.current.first_byte = here;
         }
         if flow.served == flow.asked && flow.pausing.is_none() && got >= flow.answered && flow.asked > 0 {
-            let done = Exchanged { done: here, ..flow.current };
+            let done = FinishedExchange { done: here, ..flow.current };
             flow.report.exchanges.push(done);
             flow.current.number += 1;
             if let Job::Page(page) = flow.spec.job {

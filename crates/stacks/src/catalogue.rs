@@ -25,7 +25,7 @@ pub struct Stack {
 
 /// What can be had of a stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Built {
+pub enum Availability {
     /// No adapter is needed.
     Direct,
     /// It is in this program.
@@ -79,22 +79,22 @@ impl Stack {
     #[must_use]
     pub fn described(&self) -> Option<Description> {
         match self.built() {
-            Built::In(description) => Some(description),
-            Built::Program(program) => crate::talk::describe(&program),
-            Built::Direct | Built::No(_) => None,
+            Availability::In(description) => Some(description),
+            Availability::Program(program) => crate::talk::describe(&program),
+            Availability::Direct | Availability::No(_) => None,
         }
     }
 
     /// Where its adapter is.
     #[must_use]
-    pub fn built(&self) -> Built {
+    pub fn built(&self) -> Availability {
         if self.name == DIRECT {
-            return Built::Direct;
+            return Availability::Direct;
         }
         match (describe(self.name), self.build) {
-            (Some(description), _) => Built::In(description),
-            (None, Some(how)) => program(self.name).map_or(Built::No(how), Built::Program),
-            (None, None) => Built::No("it is part of this program"),
+            (Some(description), _) => Availability::In(description),
+            (None, Some(how)) => program(self.name).map_or(Availability::No(how), Availability::Program),
+            (None, None) => Availability::No("it is part of this program"),
         }
     }
 }
@@ -230,7 +230,7 @@ impl Choice {
         {
             return Err(wrong(format!("it has no congestion control {name}; it has {}", controls.join(", "))));
         }
-        let Built::Program(program) = self.stack.built() else { return Ok(()) };
+        let Availability::Program(program) = self.stack.built() else { return Ok(()) };
         let known = crate::talk::describe(&program).map(|told| told.options);
         let other = known.as_ref().and_then(|known| self.options.keys().find(|key| !known.contains(key)));
         match (other, known.as_deref()) {
@@ -312,10 +312,10 @@ mod tests {
     #[test]
     fn what_is_not_built_says_what_to_install() {
         for stack in &STACKS {
-            if let Built::No(how) = stack.built() {
+            if let Availability::No(how) = stack.built() {
                 assert!(how.contains("install"), "{}", stack.name);
             }
         }
-        assert!(matches!(Stack::of("smoltcp").unwrap().built(), Built::In(_)));
+        assert!(matches!(Stack::of("smoltcp").unwrap().built(), Availability::In(_)));
     }
 }

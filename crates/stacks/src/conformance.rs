@@ -6,7 +6,7 @@
 /// The peer of a script.
 mod peer;
 
-use crate::catalogue::{Built, Choice, Stack};
+use crate::catalogue::{Availability, Choice, Stack};
 use peer::{Peer, Scene, StackSegment};
 use serde::{Deserialize, Serialize};
 use std::net::Shutdown;
@@ -63,7 +63,7 @@ impl Conformance {
     pub fn of(choice: &Choice) -> Self {
         let mut choice = choice.clone();
         // The kernel itself is that behind the adapter.
-        if choice.stack.built() == Built::Direct
+        if choice.stack.built() == Availability::Direct
             && let Some(linux) = Stack::of("linux")
         {
             choice.stack = linux;

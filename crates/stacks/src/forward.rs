@@ -29,7 +29,7 @@ pub struct Forward {
 
 /// What went through a stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Forwarded {
+pub struct ForwardOutcome {
     /// What the adapter says it did, if it said so.
     pub done: Option<AdapterDone>,
     /// What went wrong with it, if anything did.
@@ -78,9 +78,9 @@ impl Forward {
 
     /// Ends the stack, and says what it did.
     #[must_use]
-    pub fn end(self) -> Forwarded {
+    pub fn end(self) -> ForwardOutcome {
         let AdapterEnd { done, trouble, .. } = self.running.end();
-        Forwarded { done, trouble }
+        ForwardOutcome { done, trouble }
     }
 }
 

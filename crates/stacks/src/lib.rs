@@ -33,7 +33,7 @@ mod tunnel;
 pub mod fuzzing;
 
 pub use adapter::{ADAPTER, adapter};
-pub use catalogue::{Built, Choice, ChoiceError, Stack};
-pub use forward::{Forward, Forwarded};
+pub use catalogue::{Availability, Choice, ChoiceError, Stack};
+pub use forward::{Forward, ForwardOutcome};
 pub use seen::{Offer, StackObservation};
 pub use tunnel::{StackError, StackTunnel, tun_device};

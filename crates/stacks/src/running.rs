@@ -1,5 +1,5 @@
 use crate::adapter::ADAPTER;
-use crate::catalogue::{Built, Choice};
+use crate::catalogue::{Availability, Choice};
 use crate::protocol::{AdapterDone, Arguments, CONNECTED, FAR_END, Ready};
 use crate::talk::{Lines, PARTING};
 use std::ffi::OsString;
@@ -50,9 +50,9 @@ impl AdapterProcess {
     /// Why it isn't ready.
     pub(crate) fn start(choice: &Choice, arguments: &Arguments) -> Result<Self, String> {
         let (program, first): (OsString, Vec<OsString>) = match choice.stack.built() {
-            Built::In(_) => ("/proc/self/exe".into(), vec![ADAPTER.into(), choice.stack.name.into()]),
-            Built::Program(path) => (path.into(), Vec::new()),
-            Built::Direct | Built::No(_) => return Err(format!("{} has no adapter", choice.stack.name)),
+            Availability::In(_) => ("/proc/self/exe".into(), vec![ADAPTER.into(), choice.stack.name.into()]),
+            Availability::Program(path) => (path.into(), Vec::new()),
+            Availability::Direct | Availability::No(_) => return Err(format!("{} has no adapter", choice.stack.name)),
         };
         let mut command = Command::new(&program);
         command.args(first).args(arguments.to_args());

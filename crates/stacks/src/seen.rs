@@ -83,7 +83,7 @@ impl Watcher {
         let stopped = Arc::clone(&stop);
         let thread = std::thread::spawn(move || {
             let mut tracker = Tracker::new(Bounds { followed: 1024, told: 1024, ..Bounds::default() }, None);
-            let mut see = |packet: &wt_sys::watch::Watched<'_>| match wt_wire::ip_behind_ethertype(
+            let mut see = |packet: &wt_sys::watch::WatchedPacket<'_>| match wt_wire::ip_behind_ethertype(
                 packet.ethertype,
                 packet.bytes,
             ) {

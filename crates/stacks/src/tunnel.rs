@@ -3,7 +3,7 @@ mod outcome;
 /// Two stacks in turn.
 mod pairs;
 
-use crate::catalogue::{Built, Choice};
+use crate::catalogue::{Availability, Choice};
 use crate::protocol::Arguments;
 use crate::running::{AdapterEnd, AdapterProcess, connect};
 use crate::seen::{StackObservation, Watcher};
@@ -16,7 +16,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use wt_lab::{CLIENT_V4, DEVICE, Folder, Lab, SERVER_V4};
 use wt_load::page::load_page_from;
-use wt_load::work::{Leg, Opened, RemoteEnd, Worked, join, work};
+use wt_load::work::{Leg, OpenedConnection, RemoteEnd, WorkOutcome, join, work};
 use wt_load::{Connection, EndReport, FetchError, LoadError, Request, SenderOptions, Server, ServerConfig};
 use wt_sys::SysError;
 use wt_sys::awake::Awake;
@@ -93,11 +93,11 @@ impl StackTunnel {
     /// [`StackError`].
     pub fn new(lab: Lab, arms: Vec<Choice>) -> Result<Self, StackError> {
         for choice in &arms {
-            if let Built::No(how) = choice.stack.built() {
+            if let Availability::No(how) = choice.stack.built() {
                 return Err(StackError::NotBuilt { name: choice.stack.name, how });
             }
         }
-        if arms.iter().any(|choice| choice.stack.built() != Built::Direct) {
+        if arms.iter().any(|choice| choice.stack.built() != Availability::Direct) {
             tun_device()?;
         }
         let address = SocketAddr::new(SERVER_V4.into(), PORT);
@@ -129,7 +129,7 @@ impl StackTunnel {
 
     /// The other end of the stack's connections, if it isn't the server's kernel.
     fn far_end(&self, choice: &Choice) -> Result<Option<AdapterProcess>, String> {
-        let Built::Program(program) = choice.stack.built() else { return Ok(None) };
+        let Availability::Program(program) = choice.stack.built() else { return Ok(None) };
         if !self.far_ends.contains(choice.stack.name) {
             return Ok(None);
         }
@@ -178,7 +178,7 @@ struct StackConnector<'a> {
 }
 
 impl RemoteEnd for StackConnector<'_> {
-    fn open(&self, number: u32, leg: &Leg) -> Result<Opened, FetchError> {
+    fn open(&self, number: u32, leg: &Leg) -> Result<OpenedConnection, FetchError> {
         let token = self.token.wrapping_add(number.into());
         let (direction, amount) = match *leg {
             Leg::Transfer { direction, amount, .. } => (direction, amount),
@@ -222,14 +222,14 @@ impl Choice {
 
 impl StackConnector<'_> {
     /// Runs the workload.
-    fn work(&self, cancel: &Cancel) -> Result<Worked, FetchError> {
+    fn work(&self, cancel: &Cancel) -> Result<WorkOutcome, FetchError> {
         let deadline = self.spec.deadline;
         let Workload::Page { page } = &self.spec.workload else {
             return work(&self.spec.workload, self, deadline, cancel);
         };
         let (loaded, used) = load_page_from(self, page, deadline, cancel)?;
         let first = loaded.connections.first();
-        Ok(Worked {
+        Ok(WorkOutcome {
             connect_time: first.map_or(Duration::ZERO, |end| end.connect_time),
             granted: first.map_or_else(Settings::new, |end| end.granted.clone()),
             report: EndReport::of_page(loaded, deadline),
@@ -244,7 +244,7 @@ impl StackConnector<'_> {
         &self,
         device: &str,
         cancel: &Cancel,
-    ) -> Result<(Result<Worked, FetchError>, Duration, StackObservation), SysError> {
+    ) -> Result<(Result<WorkOutcome, FetchError>, Duration, StackObservation), SysError> {
         // What waits for each answer is woken once more behind an adapter, and nobody shall be judged by how slowly a processor
         // wakes up. A transfer keeps it awake by itself.
         let page = matches!(self.spec.workload, Workload::Page { .. });
@@ -259,7 +259,7 @@ impl StackConnector<'_> {
 
 impl StackTunnel {
     /// What the server saw, once it has.
-    fn reports(&self, worked: &Result<Worked, FetchError>) -> Vec<Option<EndReport>> {
+    fn reports(&self, worked: &Result<WorkOutcome, FetchError>) -> Vec<Option<EndReport>> {
         let Ok(worked) = worked else { return Vec::new() };
         let wait =
             |number: usize| worked.report.patience(if number == 0 { REPORT_WAIT } else { Duration::from_millis(500) });
@@ -269,7 +269,7 @@ impl StackTunnel {
 
     /// One trial, on a thread in the client's namespace. The outer error means that the lab is broken.
     fn trial(&self, spec: &TrialSpec, choice: &Choice, token: u64, cancel: &Cancel) -> Result<TrialRun, SysError> {
-        if choice.stack.built() == Built::Direct {
+        if choice.stack.built() == Availability::Direct {
             let default = choice.options.get("cc").map(|_| read_net_sysctl(DEFAULT_CC)).transpose()?;
             if default.is_some() {
                 write_net_sysctl(DEFAULT_CC, "reno")?;

@@ -1,7 +1,7 @@
 //! After the verdict: a holdback that goes on measuring the gain, and several servers together.
 
 use crate::answer::{CombinedArm, SCHEMA_VERSION, TrafficCombined};
-use crate::record::{Finished, finished};
+use crate::record::{FinishedExperiment, finished};
 use crate::{HoldbackRequest, TrafficCombineRequest};
 use std::path::Path;
 use wt_problem::Problem;
@@ -20,7 +20,7 @@ pub(crate) fn holdback(request: &HoldbackRequest, journal: Option<&Path>) -> Res
             Problem::usage(format!("a holdback of {share:.1}%: invalid, allowed are 1% to 50%")).hint("--keep-back 5%")
         );
     }
-    let Finished { id, config, report, .. } = finished(journal, &request.experiment)?;
+    let FinishedExperiment { id, config, report, .. } = finished(journal, &request.experiment)?;
     let won = report.verdict.arm.as_ref().filter(|_| report.verdict.kind == TrafficVerdictKind::Faster);
     let new = won.and_then(|won| config.arms.iter().find(|arm| arm.name == *won)).ok_or_else(|| {
         Problem::usage(format!("{id} shows nothing that is faster: there is no gain to go on measuring"))
@@ -52,7 +52,7 @@ pub(crate) fn holdback(request: &HoldbackRequest, journal: Option<&Path>) -> Res
 /// # Errors
 /// A usage [`Problem`] that says which doesn't belong to the others.
 pub fn combine(request: &TrafficCombineRequest) -> Result<TrafficCombined, Problem> {
-    let mut all: Vec<Finished> = Vec::new();
+    let mut all: Vec<FinishedExperiment> = Vec::new();
     for name in &request.experiments {
         let one = finished(request.journal.as_deref(), name)?;
         if all.iter().all(|other| other.id != one.id) {

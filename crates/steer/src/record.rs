@@ -78,7 +78,7 @@ impl KeptAnswer {
 }
 
 /// An experiment of which something is written down.
-pub(crate) struct Finished {
+pub(crate) struct FinishedExperiment {
     pub(crate) id: String,
     pub(crate) config: TrafficConfig,
     pub(crate) report: TrafficReport,
@@ -205,13 +205,13 @@ pub fn report_of(journal: &dyn Journal, stored: &StoredExperiment) -> Result<Tra
 ///
 /// # Errors
 /// A [`Problem`] that says which experiments there are, or that it is another one.
-pub(crate) fn finished(journal: Option<&Path>, named: &str) -> Result<Finished, Problem> {
+pub(crate) fn finished(journal: Option<&Path>, named: &str) -> Result<FinishedExperiment, Problem> {
     let journal = open(journal)?;
     let stored = find(&journal, Some(named))?;
     written_down(&journal, &stored)
 }
 
-fn written_down(journal: &dyn Journal, stored: &StoredExperiment) -> Result<Finished, Problem> {
+fn written_down(journal: &dyn Journal, stored: &StoredExperiment) -> Result<FinishedExperiment, Problem> {
     let config = config_of(stored).ok_or_else(|| {
         Problem::usage(format!("{} is no experiment on a server's connections", stored.id))
             .hint(format!("windtunnel report {}", stored.id))
@@ -219,7 +219,7 @@ fn written_down(journal: &dyn Journal, stored: &StoredExperiment) -> Result<Fini
     let StoredReport { report, servers, .. } = kept(journal, stored)?.ok_or_else(|| {
         Problem::usage(format!("{} has written nothing down yet", stored.id)).hint("wait a few seconds")
     })?;
-    Ok(Finished { id: stored.id.clone(), config, report, servers })
+    Ok(FinishedExperiment { id: stored.id.clone(), config, report, servers })
 }
 
 fn running(journal: &SqliteJournal) -> Result<Vec<StoredExperiment>, Problem> {

@@ -246,7 +246,7 @@ pub struct ProgramSpec<'a> {
 /// A program that wasn't loaded.
 #[derive(Debug, thiserror::Error)]
 #[error("{source}")]
-pub struct Rejected {
+pub struct RejectedProgram {
     /// What the kernel said.
     #[source]
     pub source: SysError,
@@ -257,11 +257,11 @@ pub struct Rejected {
 /// Loads a program.
 ///
 /// # Errors
-/// [`Rejected`]; `EPERM` without `CAP_BPF` and `CAP_PERFMON`, `EACCES` or `EINVAL` with a log when the verifier rejects it.
+/// [`RejectedProgram`]; `EPERM` without `CAP_BPF` and `CAP_PERFMON`, `EACCES` or `EINVAL` with a log when the verifier rejects it.
 ///
 /// # Source
 /// `BPF_PROG_LOAD`, bpf(2).
-pub fn load_program(spec: &ProgramSpec<'_>) -> Result<OwnedFd, Rejected> {
+pub fn load_program(spec: &ProgramSpec<'_>) -> Result<OwnedFd, RejectedProgram> {
     let doing = || format!("load the BPF program {}", spec.name);
     let license = CString::new(spec.license).unwrap_or_default();
     let mut log = Vec::new();
@@ -291,7 +291,7 @@ pub fn load_program(spec: &ProgramSpec<'_>) -> Result<OwnedFd, Rejected> {
     let end = log.iter().position(|byte| *byte == 0).unwrap_or(log.len());
     match second {
         Ok(program) => Ok(program),
-        Err(_) => Err(Rejected { source, log: String::from_utf8_lossy(&log[..end]).into_owned() }),
+        Err(_) => Err(RejectedProgram { source, log: String::from_utf8_lossy(&log[..end]).into_owned() }),
     }
 }
 

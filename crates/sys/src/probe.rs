@@ -26,7 +26,7 @@ pub struct ProbeSocket {
 
 /// What arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Received {
+pub struct ReceivedPacket {
     /// How many bytes of the buffer it fills.
     pub len: usize,
     /// From where; `None` where the kernel doesn't tell.
@@ -230,20 +230,20 @@ impl ProbeSocket {
     ///
     /// # Errors
     /// [`SysError`], but an error of an earlier packet only ends this call.
-    pub fn receive(&self, buffer: &mut [u8]) -> SysResult<Option<Received>> {
+    pub fn receive(&self, buffer: &mut [u8]) -> SysResult<Option<ReceivedPacket>> {
         self.receive_with(buffer, 0)
     }
 
     /// The next entry of the error queue, with the payload of the packet that caused it, as far as it was quoted, and in
-    /// [`Received::from`] where that packet went; `None` if there is none now.
+    /// [`ReceivedPacket::from`] where that packet went; `None` if there is none now.
     ///
     /// # Errors
     /// [`SysError`].
-    pub fn receive_error(&self, buffer: &mut [u8]) -> SysResult<Option<Received>> {
+    pub fn receive_error(&self, buffer: &mut [u8]) -> SysResult<Option<ReceivedPacket>> {
         self.receive_with(buffer, libc::MSG_ERRQUEUE)
     }
 
-    fn receive_with(&self, buffer: &mut [u8], flags: libc::c_int) -> SysResult<Option<Received>> {
+    fn receive_with(&self, buffer: &mut [u8], flags: libc::c_int) -> SysResult<Option<ReceivedPacket>> {
         // SAFETY: an all-zero sockaddr_storage is valid.
         let mut address: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
         let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
@@ -266,7 +266,7 @@ impl ProbeSocket {
             };
         };
         let mut received =
-            Received { len: len.min(buffer.len()), from: from_raw(&address), at_ns: 0, ttl: None, error: None };
+            ReceivedPacket { len: len.min(buffer.len()), from: from_raw(&address), at_ns: 0, ttl: None, error: None };
         // SAFETY: recvmsg has filled the control buffer up to msg_controllen, and it outlives the reading.
         unsafe { read_control(&message, &mut received) };
         if received.at_ns == 0 {
@@ -290,7 +290,7 @@ struct Control([u8; CONTROL]);
 ///
 /// # Safety
 /// `message` must be as `recvmsg` left it, with its control buffer alive.
-unsafe fn read_control(message: &libc::msghdr, received: &mut Received) {
+unsafe fn read_control(message: &libc::msghdr, received: &mut ReceivedPacket) {
     // SAFETY: the caller vouches for the message.
     let mut header = unsafe { libc::CMSG_FIRSTHDR(std::ptr::from_ref(message)) };
     while !header.is_null() {

@@ -23,7 +23,7 @@ pub struct Sniffer {
 
 /// A packet that arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Sniffed<'a> {
+pub struct SniffedPacket<'a> {
     /// Its bytes from the IP header on.
     pub packet: &'a [u8],
     /// The payload of each segment that was joined into it; `None` if it came as it is.
@@ -46,7 +46,7 @@ impl Sniffer {
     }
 
     /// The next packet; `None` if there is none now, or the device is gone.
-    pub fn receive(&mut self) -> Option<Sniffed<'_>> {
+    pub fn receive(&mut self) -> Option<SniffedPacket<'_>> {
         // SAFETY: an all-zero sockaddr_ll is valid.
         let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
         let mut length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
@@ -68,7 +68,7 @@ impl Sniffer {
         };
         let header = VnetHeader::from_bytes(self.buffer.first_chunk()?);
         let packet = self.buffer.get(VNET_LEN + link..got).unwrap_or_default();
-        Some(Sniffed { packet, segment: (header.gso_size > 0).then_some(header.gso_size) })
+        Some(SniffedPacket { packet, segment: (header.gso_size > 0).then_some(header.gso_size) })
     }
 }
 

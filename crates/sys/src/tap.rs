@@ -20,7 +20,7 @@ pub struct SegmentTap(Ring);
 
 /// A packet that arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Tapped<'a> {
+pub struct TappedPacket<'a> {
     /// The IP packet, or its beginning if it is longer than 8 kB.
     pub bytes: &'a [u8],
     /// Payload of each of the segments of which it was merged, bytes; `None` for a packet as it was sent.
@@ -45,7 +45,7 @@ impl SegmentTap {
     }
 
     /// Hands the next packet to `see`; false if there is none now.
-    pub fn receive(&mut self, see: impl FnOnce(&Tapped<'_>)) -> bool {
+    pub fn receive(&mut self, see: impl FnOnce(&TappedPacket<'_>)) -> bool {
         let seen = self.0.next(|frame| {
             let (mac, net) = (usize::from(frame.mac), usize::from(frame.net));
             let end = (mac + frame.snaplen as usize).min(frame.bytes.len());
@@ -54,7 +54,7 @@ impl SegmentTap {
             let header = VnetHeader::from_bytes(header);
             let unit = (header.gso_type != GSO_NONE && header.gso_size > 0).then_some(header.gso_size);
             let at_ns = crate::clock::monotonic_of(i64::from(frame.at.0), i64::from(frame.at.1));
-            see(&Tapped { bytes, unit, at_ns });
+            see(&TappedPacket { bytes, unit, at_ns });
         });
         seen.is_some()
     }

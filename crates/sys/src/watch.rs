@@ -20,7 +20,7 @@ pub struct Watch(Ring);
 
 /// A packet that passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Watched<'a> {
+pub struct WatchedPacket<'a> {
     /// The number of its device.
     pub device: i32,
     /// When, nanoseconds since the beginning of 1970.
@@ -48,7 +48,7 @@ impl Watch {
 
     /// Hands the next packet to `see`; false if there is none now. On a loopback device each packet passes once, not once
     /// each way.
-    pub fn receive(&mut self, see: impl FnOnce(&Watched<'_>)) -> bool {
+    pub fn receive(&mut self, see: impl FnOnce(&WatchedPacket<'_>)) -> bool {
         let seen = self.0.next(|frame| {
             // `struct sockaddr_ll` of packet(7): family, protocol, device, ARP type, packet type.
             let word = |at: usize| [frame.bytes[ADDRESS + at], frame.bytes[ADDRESS + at + 1]];
@@ -59,7 +59,7 @@ impl Watch {
             }
             let start = usize::from(frame.net).min(frame.bytes.len());
             let length = (frame.snaplen as usize).min(frame.bytes.len() - start);
-            see(&Watched {
+            see(&WatchedPacket {
                 device: i32::from_ne_bytes([a, b, c, d]),
                 at_ns: u64::from(frame.at.0) * 1_000_000_000 + u64::from(frame.at.1),
                 ethertype: u16::from_be_bytes(word(2)),

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::time::Duration;
 use utoipa::ToSchema;
-use wt_forecast::Expected;
+use wt_forecast::Expectation;
 use wt_journal::Factor;
 use wt_report::TuneReport;
 use wt_setup::Arm;
@@ -119,6 +119,6 @@ pub(crate) fn whole_time(plan: &Plan, path: &PathFacts, trials: usize) -> Durati
 }
 
 /// The model's part of a plan.
-pub(crate) fn model_of(expected: Option<&Expected>) -> (Option<Value>, Vec<String>) {
-    (expected.map(Expected::to_json), expected.map(Expected::lines).unwrap_or_default())
+pub(crate) fn model_of(expected: Option<&Expectation>) -> (Option<Value>, Vec<String>) {
+    (expected.map(Expectation::to_json), expected.map(Expectation::lines).unwrap_or_default())
 }

@@ -3,7 +3,7 @@
 use super::answer::TuneAnswer;
 use super::history::History;
 use super::measure::MeasuredExperiment;
-use super::report::Reported;
+use super::report::ReportedExperiment;
 use wt_experiment::StopReason;
 use wt_journal::{State, StoredExperiment};
 use wt_problem::Problem;
@@ -15,7 +15,7 @@ use wt_problem::Problem;
 pub(crate) fn conclude(mut measured: MeasuredExperiment, history: Option<&History>) -> Result<TuneAnswer, Problem> {
     let stored = close(&mut measured, history)?;
     let MeasuredExperiment { experiment, records, .. } = &measured;
-    Ok(TuneAnswer::Report(Box::new(Reported { stored: &stored, records, experiment, history }.report())))
+    Ok(TuneAnswer::Report(Box::new(ReportedExperiment { stored: &stored, records, experiment, history }.report())))
 }
 
 /// Journals the verdict.
@@ -25,7 +25,7 @@ pub(crate) fn conclude(mut measured: MeasuredExperiment, history: Option<&Histor
 pub(crate) fn close(measured: &mut MeasuredExperiment, history: Option<&History>) -> Result<StoredExperiment, Problem> {
     let MeasuredExperiment { notebook, experiment, records } = measured;
     let stored = notebook.stored()?;
-    let told = Reported { stored: &stored, records, experiment, history };
+    let told = ReportedExperiment { stored: &stored, records, experiment, history };
     let verdict = serde_json::to_value(told.report().verdict).map_err(|error| Problem::internal(error.to_string()))?;
     let by_user = experiment.stop_reason() == Some(StopReason::User);
     notebook.end(if by_user { State::Stopped } else { State::Finished }, &verdict)?;

@@ -19,7 +19,7 @@ use wt_wire::{Headers, IpVersion, Transport};
 const CONNECT: Duration = Duration::from_secs(10);
 
 /// What a look at the path gave.
-pub(crate) struct Inspected {
+pub(crate) struct InspectedPath {
     pub(crate) facts: PathFacts,
     pub(crate) device_mtu: u64,
     pub(crate) loss: Option<f64>,
@@ -32,7 +32,7 @@ pub(crate) fn inspect(
     peer: SocketAddr,
     cancel: &Cancel,
     events: Sink<'_>,
-) -> Result<Inspected, Problem> {
+) -> Result<InspectedPath, Problem> {
     let nobody = |error: &LoadError| {
         if let LoadError::Connect(cause) = error
             && matches!(cause.source.kind(), ErrorKind::NetworkUnreachable | ErrorKind::HostUnreachable)
@@ -86,7 +86,7 @@ pub(crate) fn inspect(
     let rtt_us = u64::try_from(rtt.as_micros()).unwrap_or(u64::MAX).max(1);
     let bdp_bytes = (rate * rtt).get();
     let facts = PathFacts { rtt_us, pmtu, bdp_bytes, physical_goodput_bps: physical };
-    Ok(Inspected { facts, device_mtu, loss })
+    Ok(InspectedPath { facts, device_mtu, loss })
 }
 
 /// The first of a name's addresses that answers, and what a look at the path to it gave: of a host with two versions of IP one may be
@@ -97,7 +97,7 @@ pub(crate) fn reached(
     v6: Option<bool>,
     cancel: &Cancel,
     events: Sink<'_>,
-) -> Result<(Target, Inspected), Problem> {
+) -> Result<(Target, InspectedPath), Problem> {
     let mut first = None;
     for target in Target::candidates(url, v6).map_err(|error| unfound(&error))? {
         match inspect(request, url, target.peer, cancel, events) {

@@ -10,7 +10,7 @@ use super::plan::Plan;
 use super::session::{Pilot, PreparedExperiment, Session};
 use std::time::Duration;
 use wt_experiment::Experiment;
-use wt_forecast::Expected;
+use wt_forecast::Expectation;
 use wt_journal::{ExperimentConfig, TuneConfig};
 use wt_problem::Problem;
 use wt_setup::Budget;
@@ -72,7 +72,7 @@ impl<T: Tunnel> Session<'_, T> {
         let plan = Plan { order_seed: order_seed.map_or_else(|| self.request.draw_order_seed(), Ok)?, ..plan };
         let more = TuneConfig {
             live: self.live.as_ref().map(Live::config),
-            model: prepared.expected.as_ref().map(Expected::to_json),
+            model: prepared.expected.as_ref().map(Expectation::to_json),
             hold: self.held(),
             ..more
         };
@@ -129,7 +129,7 @@ impl<T: Tunnel> Session<'_, T> {
             plan.length().as_secs_f64(),
             format_minutes(expected)
         )));
-        for line in prepared.expected.iter().flat_map(Expected::lines) {
+        for line in prepared.expected.iter().flat_map(Expectation::lines) {
             events(TuneEvent::note(line));
         }
         if let Some(bytes) = self.expected_bytes(plan, most) {

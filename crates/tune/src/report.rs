@@ -3,7 +3,7 @@
 use super::answer::TuneAnswer;
 use super::history::History;
 use super::link;
-use super::screen_report::{self, ScreenReport, Screened};
+use super::screen_report::{self, ScreenFindings, ScreenReport};
 use std::net::IpAddr;
 use std::time::Duration;
 use wt_experiment::Experiment;
@@ -18,7 +18,7 @@ use wt_trial::{Phase, STOPPED, Status, TrialRecord};
 /// # Errors
 /// A [`Problem`] that says what the journal lacks.
 pub fn report(journal: &dyn Journal, stored: StoredExperiment) -> Result<TuneAnswer, Problem> {
-    let Some(screened) = Screened::read(journal, &stored)? else {
+    let Some(screened) = ScreenFindings::read(journal, &stored)? else {
         return Ok(TuneAnswer::Report(Box::new(of_journal(journal, &stored)?)));
     };
     let stopped = stored.state != State::Finished;
@@ -32,11 +32,11 @@ fn of_journal(journal: &dyn Journal, stored: &StoredExperiment) -> Result<TuneRe
     let history = History::read(journal, stored)?;
     let experiment = history.replay()?;
     let records = history.records(journal)?;
-    Ok(Reported { stored, records: &records, experiment: &experiment, history: Some(&history) }.report())
+    Ok(ReportedExperiment { stored, records: &records, experiment: &experiment, history: Some(&history) }.report())
 }
 
 /// An experiment with all that is reported of it.
-pub(crate) struct Reported<'a> {
+pub(crate) struct ReportedExperiment<'a> {
     pub(crate) stored: &'a StoredExperiment,
     pub(crate) records: &'a [TrialRecord],
     pub(crate) experiment: &'a Experiment,
@@ -44,7 +44,7 @@ pub(crate) struct Reported<'a> {
     pub(crate) history: Option<&'a History>,
 }
 
-impl Reported<'_> {
+impl ReportedExperiment<'_> {
     /// Puts the report together.
     pub(crate) fn report(&self) -> TuneReport {
         let config = self.stored.config.tune();

@@ -8,8 +8,8 @@ use super::measure::Start;
 use super::notebook::{Notebook, config};
 use super::observed::Attempts;
 use super::plan::Plan;
-use super::report::Reported;
-use super::screen_report::{ScreenReport, Screened, settings_of};
+use super::report::ReportedExperiment;
+use super::screen_report::{ScreenFindings, ScreenReport, settings_of};
 use super::session::{Pilot, PreparedExperiment, Session};
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha12Rng;
@@ -194,7 +194,7 @@ impl<T: Tunnel> Session<'_, T> {
         let stopped = !rounds_of(&mut driver, &factors, &mut screen, rounds)?;
         (driver.events)(TuneEvent::Finished);
         let records: Vec<TrialRecord> = driver.records;
-        let screened = Screened::of(factors, prepared.config.alpha, &records)?;
+        let screened = ScreenFindings::of(factors, prepared.config.alpha, &records)?;
         let stored = notebook.stored()?;
         let report = ScreenReport { stored, screened, confirmation: None, stopped };
         notebook.end(if stopped { State::Stopped } else { State::Finished }, &report.verdict())?;
@@ -240,7 +240,7 @@ impl<T: Tunnel> Session<'_, T> {
         let mut measured = self.measure(&prepared, plan, start, events)?;
         let stored = finish::close(&mut measured, None)?;
         let (experiment, records) = (&measured.experiment, measured.records.as_slice());
-        Ok(Some(Reported { stored: &stored, records, experiment, history: None }.report()))
+        Ok(Some(ReportedExperiment { stored: &stored, records, experiment, history: None }.report()))
     }
 }
 

@@ -19,7 +19,7 @@ pub(crate) fn settings_of(factors: &[Factor], run: &[bool]) -> Settings {
 }
 
 /// A screen with what was found.
-pub(crate) struct Screened {
+pub(crate) struct ScreenFindings {
     pub(crate) factors: Vec<Factor>,
     pub(crate) found: ScreenAssessment,
     /// What is compared.
@@ -28,7 +28,7 @@ pub(crate) struct Screened {
     means: BTreeMap<Run, (f64, u32)>,
 }
 
-impl Screened {
+impl ScreenFindings {
     /// Puts together what was measured. Trials of which the settings are none of the screen's are left out.
     ///
     /// # Errors
@@ -287,7 +287,7 @@ pub(crate) fn confirmation(
 /// A screen with its confirmation, ready to be told.
 pub struct ScreenReport {
     pub(crate) stored: StoredExperiment,
-    pub(crate) screened: Screened,
+    pub(crate) screened: ScreenFindings,
     /// The chosen combination against the current settings.
     pub(crate) confirmation: Option<TuneReport>,
     /// Whether the user ended it.
@@ -411,7 +411,7 @@ mod tests {
     use wt_units::Knob;
 
     /// A round of two knobs, each trial of so many seconds.
-    fn round(workload: &Workload, seconds: [f64; 4]) -> Screened {
+    fn round(workload: &Workload, seconds: [f64; 4]) -> ScreenFindings {
         let named =
             |knob, low: &str, high: &str| Factor { knob, low: Level::Name(low.into()), high: Level::Name(high.into()) };
         let factors = vec![named(Knob::Cc, "reno", "cubic"), named(Knob::Timestamps, "on", "off")];
@@ -435,7 +435,7 @@ mod tests {
             TrialRecord { id: 0, spec, started_unix_us: 0, outcome }
         };
         let records: Vec<TrialRecord> = (0..).zip(seconds).map(trial).collect();
-        Screened::of(factors, 0.05, &records).expect("a whole round")
+        ScreenFindings::of(factors, 0.05, &records).expect("a whole round")
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::request::TuneRequest;
 use super::turns::RoundTurns;
 use std::time::Duration;
 use wt_experiment::{Config, Method, PlateauConfig};
-use wt_forecast::{Expected, Oracle};
+use wt_forecast::{Expectation, Oracle};
 use wt_problem::Problem;
 use wt_report::tune::DelayRules;
 use wt_setup::design::{self, Design, DesignFacts, DesignQuestion};
@@ -60,7 +60,7 @@ pub(crate) struct PreparedExperiment {
     pub(crate) current: Settings,
     pub(crate) design: Design,
     /// What the model expects of it.
-    pub(crate) expected: Option<Expected>,
+    pub(crate) expected: Option<Expectation>,
     pub(crate) config: Config,
     /// How less delay is claimed, if it is.
     pub(crate) delay: Option<DelayRules>,
@@ -209,7 +209,7 @@ impl<T: Tunnel> Session<'_, T> {
         let mut config = Config::new(design.arms.len());
         let (alpha, delay) = self.request.split(config.alpha, &plan.workload);
         config.alpha = alpha;
-        let weights = expected.as_ref().map(Expected::weights);
+        let weights = expected.as_ref().map(Expectation::weights);
         config.weights = weights.filter(|weights| weights.iter().any(|weight| *weight != weights[0]));
         let asked: Vec<Settings> = design.arms.iter().map(|arm| arm.settings.clone()).collect();
         if let Some(square) = wt_report::tune::square(&asked) {

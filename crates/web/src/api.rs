@@ -2,7 +2,7 @@ use crate::checked::{preset as preset_name, shipped};
 use crate::comparisons;
 use crate::drawn::PathRequest;
 use crate::error::{ApiError, ErrorBody};
-use crate::files::{self, AnalyseQuery, Analysed};
+use crate::files::{self, AnalyseQuery, FileAnalysis};
 use crate::fleet;
 use crate::guard;
 use crate::inventory;
@@ -15,7 +15,7 @@ use crate::queries::{
 use crate::running;
 use crate::scraped;
 use crate::shipped::DrawnPreset;
-use crate::state::{App, Body, JsonBody, Place, Places, Query, Shared, place, places};
+use crate::state::{App, Body, JsonBody, Place, Places, Query, SharedApp, place, places};
 use crate::traffic;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::HeaderMap;
@@ -30,7 +30,7 @@ use wt_api::{Request, ScenarioRequest};
 use wt_compare::prove::ProveAnswer;
 use wt_compare::side_by_side::SideBySideAnswer;
 use wt_forecast::PredictAnswer;
-use wt_host::{Confirmed, Plan, Report, Undone};
+use wt_host::{ConfirmOutcome, Plan, Report, Undone};
 use wt_report::TuneReport;
 use wt_setup::doctor::DoctorAnswer;
 use wt_setup::journal::{ListAnswer, PruneAnswer, PruneRequest, SamplesAnswer, ShowAnswer};
@@ -115,9 +115,10 @@ pub fn openapi_json() -> Result<String, serde_json::Error> {
 
 /// An experiment, assessed again: the schema of what it is depends on what it was.
 #[derive(ToSchema)]
+#[schema(as = Reported)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "only its schema is used")]
-enum Reported {
+enum AnyReport {
     /// Settings in rounds.
     Tune(Box<TuneReport>),
     /// Settings of a server's own connections.
@@ -147,32 +148,32 @@ async fn health() -> Json<Health> {
 
 /// What works on this machine: `windtunnel doctor --json`
 #[utoipa::path(get, path = "/api/v1/doctor", responses((status = 200, body = DoctorAnswer), (status = "4XX", body = ErrorBody)))]
-async fn doctor(State(app): Shared, peer: Peer) -> Result<Response, ApiError> {
+async fn doctor(State(app): SharedApp, peer: Peer) -> Result<Response, ApiError> {
     app.work(&peer, "doctor", &()).await
 }
 
 /// This host's adapters, settings and findings: `windtunnel settings show --json`
 #[utoipa::path(get, path = "/api/v1/settings", responses((status = 200, body = Report), (status = "4XX", body = ErrorBody)))]
-async fn settings(State(app): Shared, peer: Peer) -> Result<Response, ApiError> {
+async fn settings(State(app): SharedApp, peer: Peer) -> Result<Response, ApiError> {
     app.compute(&peer, Request::SettingsShow(ShowRequest::default())).await
 }
 
 /// The changes that were made: `windtunnel settings history --json`
 #[utoipa::path(get, path = "/api/v1/settings/history", responses((status = 200, body = HistoryAnswer), (status = "4XX", body = ErrorBody)))]
-async fn settings_history(State(app): Shared, peer: Peer) -> Result<Response, ApiError> {
+async fn settings_history(State(app): SharedApp, peer: Peer) -> Result<Response, ApiError> {
     app.compute(&peer, Request::SettingsHistory).await
 }
 
 /// The change that waits for its confirmation, and how long it still does. Cheap: for asking again every few seconds
 #[utoipa::path(get, path = "/api/v1/settings/pending", responses((status = 200, body = PendingAnswer), (status = "4XX", body = ErrorBody)))]
-async fn settings_pending(State(app): Shared, peer: Peer) -> Result<Response, ApiError> {
+async fn settings_pending(State(app): SharedApp, peer: Peer) -> Result<Response, ApiError> {
     app.compute(&peer, Request::SettingsPending).await
 }
 
 /// What would change: `windtunnel settings plan --json`. Writes nothing
 #[utoipa::path(post, path = "/api/v1/settings/plan", request_body = ChangeBody,
     responses((status = 200, body = Plan), (status = "4XX", body = ErrorBody)))]
-async fn settings_plan(State(app): Shared, peer: Peer, Body(ask): Body<ChangeBody>) -> Result<Response, ApiError> {
+async fn settings_plan(State(app): SharedApp, peer: Peer, Body(ask): Body<ChangeBody>) -> Result<Response, ApiError> {
     app.compute(&peer, Request::SettingsPlan(Box::new(ask.change()?))).await
 }
 
@@ -181,7 +182,7 @@ async fn settings_plan(State(app): Shared, peer: Peer, Body(ask): Body<ChangeBod
     params(("X-Windtunnel-Token" = Option<String>, Header, description = "Printed by `windtunnel web`")),
     responses((status = 200, body = ChangeAnswer), (status = "4XX", body = ErrorBody)))]
 async fn settings_apply(
-    State(app): Shared,
+    State(app): SharedApp,
     peer: Peer,
     headers: HeaderMap,
     ask: JsonBody<ChangeBody>,
@@ -193,9 +194,9 @@ async fn settings_apply(
 /// Makes a change stay: `windtunnel settings confirm --json`
 #[utoipa::path(post, path = "/api/v1/settings/confirm", request_body = WhichBody,
     params(("X-Windtunnel-Token" = Option<String>, Header, description = "Printed by `windtunnel web`")),
-    responses((status = 200, body = Confirmed), (status = "4XX", body = ErrorBody)))]
+    responses((status = 200, body = ConfirmOutcome), (status = "4XX", body = ErrorBody)))]
 async fn settings_confirm(
-    State(app): Shared,
+    State(app): SharedApp,
     peer: Peer,
     headers: HeaderMap,
     ask: JsonBody<WhichBody>,
@@ -209,7 +210,7 @@ async fn settings_confirm(
     params(("X-Windtunnel-Token" = Option<String>, Header, description = "Printed by `windtunnel web`")),
     responses((status = 200, body = Undone), (status = "4XX", body = ErrorBody)))]
 async fn settings_undo(
-    State(app): Shared,
+    State(app): SharedApp,
     peer: Peer,
     headers: HeaderMap,
     ask: JsonBody<WhichBody>,
@@ -230,27 +231,27 @@ where
 /// Framing arithmetic: `windtunnel overhead --json`
 #[utoipa::path(get, path = "/api/v1/overhead", params(OverheadQuery),
     responses((status = 200, body = OverheadAnswer), (status = "4XX", body = ErrorBody)))]
-async fn overhead(State(app): Shared, peer: Peer, Query(ask): Query<OverheadQuery>) -> Result<Response, ApiError> {
+async fn overhead(State(app): SharedApp, peer: Peer, Query(ask): Query<OverheadQuery>) -> Result<Response, ApiError> {
     app.compute(&peer, ask.request()?).await
 }
 
 /// The words of which encapsulations are made: `windtunnel overhead --list --json`
 #[utoipa::path(get, path = "/api/v1/overhead/encapsulations",
     responses((status = 200, body = OverheadWords), (status = "4XX", body = ErrorBody)))]
-async fn encapsulations(State(app): Shared, peer: Peer) -> Result<Response, ApiError> {
+async fn encapsulations(State(app): SharedApp, peer: Peer) -> Result<Response, ApiError> {
     app.compute(&peer, Request::OverheadWords).await
 }
 
 /// The shipped paths: `windtunnel lab list --json`
 #[utoipa::path(get, path = "/api/v1/lab/presets", responses((status = 200, body = PresetsAnswer), (status = "4XX", body = ErrorBody)))]
-async fn presets(State(app): Shared, peer: Peer) -> Result<Response, ApiError> {
+async fn presets(State(app): SharedApp, peer: Peer) -> Result<Response, ApiError> {
     app.compute(&peer, Request::LabList).await
 }
 
 /// One of them, with its links: `windtunnel lab show NAME --json`
 #[utoipa::path(get, path = "/api/v1/lab/presets/{name}", params(("name" = String, Path, description = "A preset's name")),
     responses((status = 200, body = ScenarioAnswer), (status = "4XX", body = ErrorBody)))]
-async fn preset(State(app): Shared, peer: Peer, name: Place) -> Result<Response, ApiError> {
+async fn preset(State(app): SharedApp, peer: Peer, name: Place) -> Result<Response, ApiError> {
     let path = shipped(&place(name)?)?.to_owned();
     app.compute(&peer, Request::LabShow(ScenarioRequest { path })).await
 }
@@ -265,7 +266,7 @@ async fn preset_drawn(name: Place) -> Result<Json<DrawnPreset>, ApiError> {
 /// A path of one's own, checked: `windtunnel lab show FILE --json`. Starts nothing
 #[utoipa::path(post, path = "/api/v1/lab/paths", request_body = PathRequest,
     responses((status = 200, body = ScenarioAnswer), (status = "4XX", body = ErrorBody)))]
-async fn drawn_path(State(app): Shared, peer: Peer, Body(ask): Body<PathRequest>) -> Result<Response, ApiError> {
+async fn drawn_path(State(app): SharedApp, peer: Peer, Body(ask): Body<PathRequest>) -> Result<Response, ApiError> {
     let drawn = ask.write()?;
     let path = drawn.file().display().to_string();
     let answer = app.compute(&peer, Request::LabShow(ScenarioRequest { path })).await;
@@ -285,20 +286,20 @@ async fn drawn_toml(Body(ask): Body<PathRequest>) -> Result<impl axum::response:
 /// What other settings would do, by the model: `windtunnel predict --json`
 #[utoipa::path(get, path = "/api/v1/predict", params(PredictQuery),
     responses((status = 200, body = PredictAnswer), (status = "4XX", body = ErrorBody)))]
-async fn predict(State(app): Shared, peer: Peer, Query(ask): Query<PredictQuery>) -> Result<Response, ApiError> {
+async fn predict(State(app): SharedApp, peer: Peer, Query(ask): Query<PredictQuery>) -> Result<Response, ApiError> {
     app.compute(&peer, ask.request()?).await
 }
 
 /// Every experiment of the journal: `windtunnel journal list --json`
 #[utoipa::path(get, path = "/api/v1/journal", params(JournalQuery), responses((status = 200, body = ListAnswer), (status = "4XX", body = ErrorBody)))]
-async fn journal(State(app): Shared, peer: Peer, Query(ask): Query<JournalQuery>) -> Result<Response, ApiError> {
+async fn journal(State(app): SharedApp, peer: Peer, Query(ask): Query<JournalQuery>) -> Result<Response, ApiError> {
     app.compute(&peer, ask.request()?).await
 }
 
 /// An experiment of the journal, assessed again: `windtunnel report NAME --json`
 #[utoipa::path(get, path = "/api/v1/reports/{name}", params(("name" = String, Path, description = "An experiment's name, the beginning of it, or `last`")),
-    responses((status = 200, body = Reported), (status = "4XX", body = ErrorBody)))]
-async fn report(State(app): Shared, peer: Peer, name: Place) -> Result<Response, ApiError> {
+    responses((status = 200, body = AnyReport), (status = "4XX", body = ErrorBody)))]
+async fn report(State(app): SharedApp, peer: Peer, name: Place) -> Result<Response, ApiError> {
     app.compute(&peer, Request::Report(named(&place(name)?)?)).await
 }
 
@@ -306,7 +307,7 @@ async fn report(State(app): Shared, peer: Peer, name: Place) -> Result<Response,
 #[utoipa::path(get, path = "/api/v1/reports/{name}/{form}",
     params(("name" = String, Path, description = "An experiment's name, the beginning of it, or `last`"), ("form" = String, Path, description = "`html` or `csv`")),
     responses((status = 200, body = String, content_type = "text/html"), (status = "4XX", body = ErrorBody)))]
-async fn report_file(State(app): Shared, peer: Peer, parts: Places) -> Result<Response, ApiError> {
+async fn report_file(State(app): SharedApp, peer: Peer, parts: Places) -> Result<Response, ApiError> {
     let (name, form) = places(parts)?;
     app.room.ready(peer.who).await?;
     let (report, turn) = app.inside.ask(peer.who, Request::Report(named(&name)?)).await?;
@@ -320,7 +321,7 @@ async fn report_file(State(app): Shared, peer: Peer, parts: Places) -> Result<Re
 #[utoipa::path(delete, path = "/api/v1/journal/{name}",
     params(("name" = String, Path, description = "An experiment's whole name"), ("X-Windtunnel-Token" = Option<String>, Header, description = "Printed by `windtunnel web`")),
     responses((status = 200, body = PruneAnswer), (status = "4XX", body = ErrorBody)))]
-async fn forget(State(app): Shared, peer: Peer, headers: HeaderMap, name: Place) -> Result<Response, ApiError> {
+async fn forget(State(app): SharedApp, peer: Peer, headers: HeaderMap, name: Place) -> Result<Response, ApiError> {
     guard::may(&app, &headers, "deleting an experiment")?;
     let name = named(&place(name)?)?.experiment;
     let request = PruneRequest { experiments: vec![name], ..Default::default() };
@@ -330,9 +331,9 @@ async fn forget(State(app): Shared, peer: Peer, headers: HeaderMap, name: Place)
 /// A capture or a table, sent as the body: `windtunnel analyse FILE --json`. The file is gone once it is answered
 #[utoipa::path(post, path = "/api/v1/analyse", params(AnalyseQuery),
     request_body(content = String, content_type = "application/octet-stream", description = "The file, at most 256 MiB"),
-    responses((status = 200, body = Analysed), (status = "4XX", body = ErrorBody)))]
+    responses((status = 200, body = FileAnalysis), (status = "4XX", body = ErrorBody)))]
 async fn analyse(
-    State(app): Shared,
+    State(app): SharedApp,
     peer: Peer,
     headers: HeaderMap,
     Query(ask): Query<AnalyseQuery>,
@@ -350,14 +351,14 @@ async fn analyse(
 /// Experiments of the journal side by side: `windtunnel compare NAME NAME --json`. Whether they can be compared is in the answer
 #[utoipa::path(get, path = "/api/v1/compare", params(CompareQuery),
     responses((status = 200, body = SideBySideAnswer), (status = "4XX", body = ErrorBody)))]
-async fn compare(State(app): Shared, peer: Peer, Query(ask): Query<CompareQuery>) -> Result<Response, ApiError> {
+async fn compare(State(app): SharedApp, peer: Peer, Query(ask): Query<CompareQuery>) -> Result<Response, ApiError> {
     app.compute(&peer, ask.request()?).await
 }
 
 /// An experiment of the journal with its trials, without samples: `windtunnel journal show NAME --json`
 #[utoipa::path(get, path = "/api/v1/journal/{name}", params(("name" = String, Path, description = "An experiment's name, the beginning of it, or `last`")),
     responses((status = 200, body = ShowAnswer), (status = "4XX", body = ErrorBody)))]
-async fn journaled(State(app): Shared, peer: Peer, name: Place) -> Result<Response, ApiError> {
+async fn journaled(State(app): SharedApp, peer: Peer, name: Place) -> Result<Response, ApiError> {
     app.compute(&peer, Request::JournalShow(named(&place(name)?)?)).await
 }
 
@@ -366,7 +367,7 @@ async fn journaled(State(app): Shared, peer: Peer, name: Place) -> Result<Respon
     params(("name" = String, Path, description = "An experiment's name, the beginning of it, or `last`"), SamplesQuery),
     responses((status = 200, body = SamplesAnswer), (status = "4XX", body = ErrorBody)))]
 async fn samples(
-    State(app): Shared,
+    State(app): SharedApp,
     peer: Peer,
     name: Place,
     Query(ask): Query<SamplesQuery>,

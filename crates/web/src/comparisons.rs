@@ -7,7 +7,7 @@ use crate::guard;
 use crate::jobs::as_json;
 use crate::peer::Peer;
 use crate::runs::{Job, Kind, RunSummary};
-use crate::state::{App, Body, JsonBody, Shared};
+use crate::state::{App, Body, JsonBody, SharedApp};
 use crate::worker::Work;
 use axum::Json;
 use axum::extract::State;
@@ -31,7 +31,7 @@ pub(crate) fn operations() -> OpenApiRouter<Arc<App>> {
 const DRAWN: &str = "drawn.toml";
 
 /// What was started.
-type Started = (StatusCode, Json<RunSummary>);
+type StartedRun = (StatusCode, Json<RunSummary>);
 
 /// What happens once in every trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -228,11 +228,11 @@ fn words(name: &str, words: &[String]) -> Result<Vec<String>, ApiError> {
     params(("X-Windtunnel-Token" = Option<String>, Header, description = "From other accounts of this machine: printed by `windtunnel web`")),
     responses((status = 202, body = RunSummary), (status = "4XX", body = ErrorBody)))]
 async fn compare_controls(
-    State(app): Shared,
+    State(app): SharedApp,
     peer: Peer,
     headers: HeaderMap,
     ask: JsonBody<ControlsBody>,
-) -> Result<Started, ApiError> {
+) -> Result<StartedRun, ApiError> {
     guard::may_start(&app, &peer, &headers)?;
     let Body(ask) = ask?;
     start(&app, ask.job()?)
@@ -243,17 +243,17 @@ async fn compare_controls(
     params(("X-Windtunnel-Token" = Option<String>, Header, description = "From other accounts of this machine: printed by `windtunnel web`")),
     responses((status = 202, body = RunSummary), (status = "4XX", body = ErrorBody)))]
 async fn compare_stacks(
-    State(app): Shared,
+    State(app): SharedApp,
     peer: Peer,
     headers: HeaderMap,
     ask: JsonBody<StacksBody>,
-) -> Result<Started, ApiError> {
+) -> Result<StartedRun, ApiError> {
     guard::may_start(&app, &peer, &headers)?;
     let Body(ask) = ask?;
     start(&app, ask.job()?)
 }
 
-fn start(app: &App, job: Job) -> Result<Started, ApiError> {
+fn start(app: &App, job: Job) -> Result<StartedRun, ApiError> {
     let run = app.runs.start(&app.program, job)?;
     Ok((StatusCode::ACCEPTED, Json(run.summary())))
 }

@@ -110,7 +110,7 @@ pub(crate) async fn analyse(
     who: GuestId,
     ask: &AnalyseQuery,
     body: Body,
-) -> Result<(Analysed, Turn), ApiError> {
+) -> Result<(FileAnalysis, Turn), ApiError> {
     let request = ask.request()?;
     let _place = FilePlace::take(who)?;
     let failed = |error: std::io::Error| ApiError::ours(format!("can't keep the file: {error}"));
@@ -140,7 +140,7 @@ pub(crate) async fn analyse(
     let folder_name = format!("{}/", folder.path().display());
     let request = AnalyseRequest { file: Some(path), ..request };
     match inside.ask(who, Request::Analyse(Box::new(request))).await {
-        Ok((wt_api::Answer::Analyse(answer), turn)) => Ok((Analysed::of(&answer, &folder_name)?, turn)),
+        Ok((wt_api::Answer::Analyse(answer), turn)) => Ok((FileAnalysis::of(&answer, &folder_name)?, turn)),
         Ok(_) => Err(ApiError::ours("an analysis is no such answer")),
         Err(mut error) => {
             let problem = &mut error.problem;
@@ -155,7 +155,8 @@ pub(crate) async fn analyse(
 
 /// What a file allows one to say.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Analysed {
+#[schema(as = Analysed)]
+pub(crate) struct FileAnalysis {
     /// 1.
     schema_version: u32,
     /// What it was.
@@ -188,7 +189,7 @@ struct NamedChart {
     svg: String,
 }
 
-impl Analysed {
+impl FileAnalysis {
     fn of(answer: &AnalyseAnswer, folder: &str) -> Result<Self, ApiError> {
         let kind = if matches!(answer, AnalyseAnswer::Capture(_)) { FileKind::Capture } else { FileKind::Table };
         let whole = serde_json::to_value(answer).map_err(|error| ApiError::ours(error.to_string()))?;

@@ -1,7 +1,7 @@
 use crate::error::{ApiError, ErrorBody};
 use crate::peer::Peer;
 use crate::queries::MeshQuery;
-use crate::state::{App, Query, Shared};
+use crate::state::{App, Query, SharedApp};
 use axum::extract::State;
 use axum::response::Response;
 use std::sync::Arc;
@@ -19,14 +19,14 @@ pub(crate) fn operations() -> OpenApiRouter<Arc<App>> {
 /// Who measures what to whom, what came of it, and who waits for which turn: `windtunnel fleet status URL --json`. Without a journal in
 /// PostgreSQL: the newest experiment of each host and target of the journal
 #[utoipa::path(get, path = "/api/v1/fleet", responses((status = 200, body = FleetStatusAnswer), (status = "4XX", body = ErrorBody)))]
-async fn fleet(State(app): Shared, peer: Peer) -> Result<Response, ApiError> {
+async fn fleet(State(app): SharedApp, peer: Peer) -> Result<Response, ApiError> {
     app.compute(&peer, Request::FleetStatus(FleetRequest::default())).await
 }
 
 /// Where a setting helps: somewhere, everywhere, at which hosts, on a new one: `windtunnel fleet report MESH URL --json`
 #[utoipa::path(get, path = "/api/v1/fleet/report", params(MeshQuery),
     responses((status = 200, body = SideBySideAnswer), (status = "4XX", body = ErrorBody)))]
-async fn report(State(app): Shared, peer: Peer, Query(ask): Query<MeshQuery>) -> Result<Response, ApiError> {
+async fn report(State(app): SharedApp, peer: Peer, Query(ask): Query<MeshQuery>) -> Result<Response, ApiError> {
     if !app.inside.has_common() {
         return Err(ApiError::new(
             axum::http::StatusCode::CONFLICT,

@@ -3,7 +3,7 @@
 use crate::checked::text;
 use crate::error::{ApiError, ErrorBody};
 use crate::peer::Peer;
-use crate::state::{App, Place, Shared, place};
+use crate::state::{App, Place, SharedApp, place};
 use axum::extract::State;
 use axum::response::Response;
 use std::sync::Arc;
@@ -20,20 +20,20 @@ pub(crate) fn operations() -> OpenApiRouter<Arc<App>> {
 
 /// The congestion controls that there are: `windtunnel cc list --json`
 #[utoipa::path(get, path = "/api/v1/cc", responses((status = 200, body = ControlsList), (status = "4XX", body = ErrorBody)))]
-async fn controls(State(app): Shared, peer: Peer) -> Result<Response, ApiError> {
+async fn controls(State(app): SharedApp, peer: Peer) -> Result<Response, ApiError> {
     app.compute(&peer, Request::ControlsList).await
 }
 
 /// What one of them does: `windtunnel cc show NAME --json`
 #[utoipa::path(get, path = "/api/v1/cc/{name}", params(("name" = String, Path, description = "Its name, with a variant where it has some: `chd@freebsd-hz100`")),
     responses((status = 200, body = ControlShown), (status = "4XX", body = ErrorBody)))]
-async fn control(State(app): Shared, peer: Peer, name: Place) -> Result<Response, ApiError> {
+async fn control(State(app): SharedApp, peer: Peer, name: Place) -> Result<Response, ApiError> {
     let name = text("name", &place(name)?)?.to_owned();
     app.compute(&peer, Request::ControlShow(ControlName { name })).await
 }
 
 /// The TCP/IP stacks that there are: `windtunnel stacks list --json`
 #[utoipa::path(get, path = "/api/v1/stacks", responses((status = 200, body = StacksList), (status = "4XX", body = ErrorBody)))]
-async fn stacks(State(app): Shared, peer: Peer) -> Result<Response, ApiError> {
+async fn stacks(State(app): SharedApp, peer: Peer) -> Result<Response, ApiError> {
     app.compute(&peer, Request::StacksList).await
 }

@@ -6,7 +6,7 @@ use crate::jobs::as_json;
 use crate::peer::Peer;
 use crate::queries::named;
 use crate::runs::{Job, Kind, RunSummary};
-use crate::state::{App, Body, JsonBody, Place, Shared, place};
+use crate::state::{App, Body, JsonBody, Place, SharedApp, place};
 use crate::worker::Work;
 use axum::Json;
 use axum::extract::State;
@@ -112,7 +112,7 @@ impl TestBody {
     params(("X-Windtunnel-Token" = Option<String>, Header, description = "Printed by `windtunnel web`")),
     responses((status = 202, body = RunSummary), (status = "4XX", body = ErrorBody)))]
 async fn start_test(
-    State(app): Shared,
+    State(app): SharedApp,
     headers: HeaderMap,
     ask: JsonBody<TestBody>,
 ) -> Result<(StatusCode, Json<RunSummary>), ApiError> {
@@ -125,7 +125,7 @@ async fn start_test(
 /// A log of downloads: each with its number, and server by server
 #[utoipa::path(get, path = "/api/v1/tests/{name}", params(("name" = String, Path, description = "Its name in the journal, the beginning of it, or `last`")),
     responses((status = 200, body = LoggedTests), (status = "4XX", body = ErrorBody)))]
-async fn logged(State(app): Shared, peer: Peer, name: Place) -> Result<Response, ApiError> {
+async fn logged(State(app): SharedApp, peer: Peer, name: Place) -> Result<Response, ApiError> {
     app.compute(&peer, Request::TestShow(named(&place(name)?)?)).await
 }
 

@@ -10,7 +10,7 @@ const LARGEST: usize = 64 << 10;
 /// Answers that depend on nothing but the question: whoever moves a slider to and fro, or reads what others read, needn't wait for the
 /// model again.
 #[derive(Debug, Default)]
-pub(crate) struct Remembered(Mutex<AnswerCache>);
+pub(crate) struct RememberedAnswers(Mutex<AnswerCache>);
 
 #[derive(Debug, Default)]
 struct AnswerCache {
@@ -30,7 +30,7 @@ pub(crate) fn key(request: &Request) -> Option<String> {
     }
 }
 
-impl Remembered {
+impl RememberedAnswers {
     /// The answer to this question.
     pub(crate) fn get(&self, key: &str) -> Option<Vec<u8>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).answers.get(key).cloned()
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn answers_are_kept_within_a_bound_and_the_oldest_make_room() {
-        let remembered = Remembered::default();
+        let remembered = RememberedAnswers::default();
         for n in 0..1_000 {
             remembered.keep(n.to_string(), &vec![b'x'; 10_000]);
         }

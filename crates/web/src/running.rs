@@ -5,7 +5,7 @@ use crate::guard;
 use crate::jobs::{ProbeRequest, WorkRequest, as_json};
 use crate::peer::Peer;
 use crate::runs::{Event, Job, Kind, Run, RunSummary, SAMPLE};
-use crate::state::{App, Body, JsonBody, Place, Shared, place};
+use crate::state::{App, Body, JsonBody, Place, SharedApp, place};
 use crate::worker::Work;
 use axum::Json;
 use axum::extract::State;
@@ -39,9 +39,10 @@ pub(crate) fn operations() -> OpenApiRouter<Arc<App>> {
 
 /// What an experiment would do.
 #[derive(ToSchema)]
+#[schema(as = Planned)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "only its schema is used")]
-enum Planned {
+enum AnyPlan {
     /// In rounds.
     Tune(TunePlan),
     /// In a screen.
@@ -49,15 +50,15 @@ enum Planned {
 }
 
 /// What was started, in its summary.
-type Started = (StatusCode, Json<RunSummary>);
+type StartedRun = (StatusCode, Json<RunSummary>);
 
-fn started(run: &Run) -> Started {
+fn started(run: &Run) -> StartedRun {
     (StatusCode::ACCEPTED, Json(run.summary()))
 }
 
 /// The experiments that this server started, the newest first
 #[utoipa::path(get, path = "/api/v1/experiments", responses((status = 200, body = [RunSummary]), (status = "4XX", body = ErrorBody)))]
-async fn experiments(State(app): Shared) -> Json<Vec<RunSummary>> {
+async fn experiments(State(app): SharedApp) -> Json<Vec<RunSummary>> {
     Json(app.runs.summaries(Some(Kind::Experiment)))
 }
 
@@ -66,11 +67,11 @@ async fn experiments(State(app): Shared) -> Json<Vec<RunSummary>> {
     params(("X-Windtunnel-Token" = Option<String>, Header, description = "Printed by `windtunnel web`")),
     responses((status = 202, body = RunSummary), (status = "4XX", body = ErrorBody)))]
 async fn start_experiment(
-    State(app): Shared,
+    State(app): SharedApp,
     peer: Peer,
     headers: HeaderMap,
     ask: JsonBody<ExperimentRequest>,
-) -> Result<Started, ApiError> {
+) -> Result<StartedRun, ApiError> {
     guard::may_start(&app, &peer, &headers)?;
     let Body(ask) = ask?;
     if ask.is_live() {
@@ -83,9 +84,9 @@ async fn start_experiment(
 
 /// What an experiment in the lab would compare, and how long it may take: `windtunnel tune --dry-run --json`
 #[utoipa::path(post, path = "/api/v1/experiments/plan", request_body = ExperimentRequest,
-    responses((status = 200, body = Planned), (status = "4XX", body = ErrorBody)))]
+    responses((status = 200, body = AnyPlan), (status = "4XX", body = ErrorBody)))]
 async fn plan_experiment(
-    State(app): Shared,
+    State(app): SharedApp,
     peer: Peer,
     Body(ask): Body<ExperimentRequest>,
 ) -> Result<Response, ApiError> {
@@ -102,7 +103,7 @@ async fn plan_experiment(
 /// An experiment that this server started
 #[utoipa::path(get, path = "/api/v1/experiments/{id}", params(("id" = String, Path, description = "Its name here")),
     responses((status = 200, body = RunSummary), (status = "4XX", body = ErrorBody)))]
-async fn experiment(State(app): Shared, id: Place) -> Result<Json<RunSummary>, ApiError> {
+async fn experiment(State(app): SharedApp, id: Place) -> Result<Json<RunSummary>, ApiError> {
     Ok(Json(find(&app, id, Some(Kind::Experiment))?.summary()))
 }
 
@@ -110,7 +111,12 @@ async fn experiment(State(app): Shared, id: Place) -> Result<Json<RunSummary>, A
 #[utoipa::path(delete, path = "/api/v1/experiments/{id}",
     params(("X-Windtunnel-Token" = Option<String>, Header, description = "From other accounts of this machine: printed by `windtunnel web`"), ("id" = String, Path, description = "Its name here")),
     responses((status = 202, body = RunSummary), (status = "4XX", body = ErrorBody)))]
-async fn stop_experiment(State(app): Shared, peer: Peer, headers: HeaderMap, id: Place) -> Result<Started, ApiError> {
+async fn stop_experiment(
+    State(app): SharedApp,
+    peer: Peer,
+    headers: HeaderMap,
+    id: Place,
+) -> Result<StartedRun, ApiError> {
     guard::may_start(&app, &peer, &headers)?;
     stop(&app, id, Some(Kind::Experiment))
 }
@@ -121,7 +127,7 @@ async fn stop_experiment(State(app): Shared, peer: Peer, headers: HeaderMap, id:
 #[utoipa::path(get, path = "/api/v1/experiments/{id}/events",
     params(("id" = String, Path, description = "Its name here"), ("Last-Event-ID" = Option<String>, Header, description = "The last event that was seen")),
     responses((status = 200, body = String, content_type = "text/event-stream"), (status = "4XX", body = ErrorBody)))]
-async fn experiment_events(State(app): Shared, id: Place, headers: HeaderMap) -> Result<Response, ApiError> {
+async fn experiment_events(State(app): SharedApp, id: Place, headers: HeaderMap) -> Result<Response, ApiError> {
     Ok(events(find(&app, id, Some(Kind::Experiment))?, &headers))
 }
 
@@ -130,11 +136,11 @@ async fn experiment_events(State(app): Shared, id: Place, headers: HeaderMap) ->
     params(("X-Windtunnel-Token" = Option<String>, Header, description = "Printed by `windtunnel web`")),
     responses((status = 202, body = RunSummary), (status = "4XX", body = ErrorBody)))]
 async fn start_probe(
-    State(app): Shared,
+    State(app): SharedApp,
     peer: Peer,
     headers: HeaderMap,
     ask: JsonBody<ProbeRequest>,
-) -> Result<Started, ApiError> {
+) -> Result<StartedRun, ApiError> {
     guard::may_start(&app, &peer, &headers)?;
     let Body(ask) = ask?;
     if ask.is_live() {
@@ -147,11 +153,11 @@ async fn start_probe(
 #[utoipa::path(post, path = "/api/v1/labs", request_body = LabRequest, params(("X-Windtunnel-Token" = Option<String>, Header, description = "From other accounts of this machine: printed by `windtunnel web`")),
     responses((status = 202, body = RunSummary), (status = "4XX", body = ErrorBody)))]
 async fn start_lab(
-    State(app): Shared,
+    State(app): SharedApp,
     peer: Peer,
     headers: HeaderMap,
     ask: JsonBody<LabRequest>,
-) -> Result<Started, ApiError> {
+) -> Result<StartedRun, ApiError> {
     guard::may_start(&app, &peer, &headers)?;
     let Body(ask) = ask?;
     let scenario = ask.scenario()?;
@@ -166,12 +172,12 @@ async fn start_lab(
     params(("X-Windtunnel-Token" = Option<String>, Header, description = "From other accounts of this machine: printed by `windtunnel web`"), ("id" = String, Path, description = "The lab's name here")),
     responses((status = 202, body = RunSummary), (status = "4XX", body = ErrorBody)))]
 async fn start_work(
-    State(app): Shared,
+    State(app): SharedApp,
     peer: Peer,
     headers: HeaderMap,
     id: Place,
     ask: JsonBody<WorkRequest>,
-) -> Result<Started, ApiError> {
+) -> Result<StartedRun, ApiError> {
     guard::may_start(&app, &peer, &headers)?;
     let lab = find(&app, id, Some(Kind::Lab))?;
     let Body(ask) = ask?;
@@ -189,14 +195,14 @@ async fn start_work(
 
 /// All that this server started, the newest first
 #[utoipa::path(get, path = "/api/v1/runs", responses((status = 200, body = [RunSummary]), (status = "4XX", body = ErrorBody)))]
-async fn runs(State(app): Shared) -> Json<Vec<RunSummary>> {
+async fn runs(State(app): SharedApp) -> Json<Vec<RunSummary>> {
     Json(app.runs.summaries(None))
 }
 
 /// An experiment, probe, lab or workload that this server started
 #[utoipa::path(get, path = "/api/v1/runs/{id}", params(("id" = String, Path, description = "Its name here")),
     responses((status = 200, body = RunSummary), (status = "4XX", body = ErrorBody)))]
-async fn run(State(app): Shared, id: Place) -> Result<Json<RunSummary>, ApiError> {
+async fn run(State(app): SharedApp, id: Place) -> Result<Json<RunSummary>, ApiError> {
     Ok(Json(find(&app, id, None)?.summary()))
 }
 
@@ -204,7 +210,7 @@ async fn run(State(app): Shared, id: Place) -> Result<Json<RunSummary>, ApiError
 #[utoipa::path(delete, path = "/api/v1/runs/{id}",
     params(("X-Windtunnel-Token" = Option<String>, Header, description = "From other accounts of this machine: printed by `windtunnel web`"), ("id" = String, Path, description = "Its name here")),
     responses((status = 202, body = RunSummary), (status = "4XX", body = ErrorBody)))]
-async fn stop_run(State(app): Shared, peer: Peer, headers: HeaderMap, id: Place) -> Result<Started, ApiError> {
+async fn stop_run(State(app): SharedApp, peer: Peer, headers: HeaderMap, id: Place) -> Result<StartedRun, ApiError> {
     guard::may_start(&app, &peer, &headers)?;
     stop(&app, id, None)
 }
@@ -213,11 +219,11 @@ async fn stop_run(State(app): Shared, peer: Peer, headers: HeaderMap, id: Place)
 #[utoipa::path(get, path = "/api/v1/runs/{id}/events",
     params(("id" = String, Path, description = "Its name here"), ("Last-Event-ID" = Option<String>, Header, description = "The last event that was seen")),
     responses((status = 200, body = String, content_type = "text/event-stream"), (status = "4XX", body = ErrorBody)))]
-async fn run_events(State(app): Shared, id: Place, headers: HeaderMap) -> Result<Response, ApiError> {
+async fn run_events(State(app): SharedApp, id: Place, headers: HeaderMap) -> Result<Response, ApiError> {
     Ok(events(find(&app, id, None)?, &headers))
 }
 
-fn stop(app: &App, id: Place, kind: Option<Kind>) -> Result<Started, ApiError> {
+fn stop(app: &App, id: Place, kind: Option<Kind>) -> Result<StartedRun, ApiError> {
     let run = find(app, id, kind)?;
     run.cancel();
     Ok(started(&run))

@@ -1,6 +1,6 @@
 use crate::error::ApiError;
 use crate::peer::Peer;
-use crate::state::Shared;
+use crate::state::SharedApp;
 use axum::extract::State;
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
@@ -11,7 +11,7 @@ use wt_setup::settings::HostAccess;
 const TEXT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 /// What monitoring reads: what `windtunnel metrics` prints. Everything is read as it stands; no trial is begun for it.
-pub(crate) async fn serve(State(app): Shared, peer: Peer) -> Result<Response, ApiError> {
+pub(crate) async fn serve(State(app): SharedApp, peer: Peer) -> Result<Response, ApiError> {
     app.room.ready(peer.who).await?;
     let (text, turn) = app.inside.read(peer.who, || metrics(None, HostAccess::open(None, None).ok().as_mut())).await?;
     let response = app.room.json(&peer, text.into_bytes()).await;

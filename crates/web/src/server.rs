@@ -5,12 +5,12 @@ use crate::inside::Inside;
 use crate::names::Names;
 use crate::peer::Peer;
 use crate::places::Places;
-use crate::remembered::Remembered;
+use crate::remembered::RememberedAnswers;
 use crate::runs::Runs;
 use crate::secret::{NoRandom, Secret, random_hex};
 use crate::state::App;
 use crate::tls::{Tls, TlsError};
-use crate::watched::Watched;
+use crate::watched::WatchedStream;
 use crate::worker::Program;
 use axum::Router;
 use axum::extract::Request;
@@ -158,7 +158,7 @@ async fn run(
         door: config.password.map(Door::new),
         owner: Owner::here(),
         room: Arc::default(),
-        remembered: Remembered::default(),
+        remembered: RememberedAnswers::default(),
     });
     let router = api::router(Arc::clone(&app));
     ready(&Ready { address, url, token });
@@ -203,7 +203,7 @@ async fn connection(stream: TcpStream, peer: Peer, router: Router, tls: Option<T
     // An event is sent at once, and doesn't wait for the acknowledgement of the one before it.
     let _ = stream.set_nodelay(true);
     let _ = wt_sys::tcp::set_unsent_low_water(&stream, BUFFER as u32);
-    let stream = Watched::new(stream, Arc::clone(&peer.seat));
+    let stream = WatchedStream::new(stream, Arc::clone(&peer.seat));
     match tls {
         None => answer(stream, peer, router).await,
         Some(tls) => {

@@ -4,7 +4,7 @@ use crate::guest::Owner;
 use crate::inside::Inside;
 use crate::names::Names;
 use crate::peer::Peer;
-use crate::remembered::{self, Remembered};
+use crate::remembered::{self, RememberedAnswers};
 use crate::room::Room;
 use crate::runs::Runs;
 use crate::secret::Secret;
@@ -27,10 +27,10 @@ pub(crate) struct App {
     pub(crate) door: Option<Door>,
     pub(crate) owner: Owner,
     pub(crate) room: Arc<Room>,
-    pub(crate) remembered: Remembered,
+    pub(crate) remembered: RememberedAnswers,
 }
 
-pub(crate) type Shared = State<Arc<App>>;
+pub(crate) type SharedApp = State<Arc<App>>;
 
 impl App {
     /// Answers what is computed in this process.

@@ -4,7 +4,7 @@ use crate::guard;
 use crate::jobs::as_json;
 use crate::peer::Peer;
 use crate::runs::{Job, Kind, RunSummary};
-use crate::state::{App, Body, JsonBody, Place, Shared, place};
+use crate::state::{App, Body, JsonBody, Place, SharedApp, place};
 use crate::worker::Work;
 use axum::Json;
 use axum::extract::State;
@@ -58,14 +58,14 @@ fn one(experiment: String) -> Result<TrafficReportRequest, ApiError> {
 
 /// The experiments on this server's connections that are under way: `windtunnel traffic status --json`
 #[utoipa::path(get, path = "/api/v1/traffic", responses((status = 200, body = TrafficList), (status = "4XX", body = ErrorBody)))]
-async fn status(State(app): Shared, peer: Peer) -> Result<Response, ApiError> {
+async fn status(State(app): SharedApp, peer: Peer) -> Result<Response, ApiError> {
     app.compute(&peer, Request::TrafficStatus(TrafficReportRequest::default())).await
 }
 
 /// Whom an experiment would touch, what assigns connections here, and how long it may take: `windtunnel traffic start --dry-run --json`
 #[utoipa::path(post, path = "/api/v1/traffic/plan", request_body = TrafficOptions,
     responses((status = 200, body = TrafficPlan), (status = "4XX", body = ErrorBody)))]
-async fn plan(State(app): Shared, peer: Peer, Body(ask): Body<TrafficOptions>) -> Result<Response, ApiError> {
+async fn plan(State(app): SharedApp, peer: Peer, Body(ask): Body<TrafficOptions>) -> Result<Response, ApiError> {
     app.work(&peer, "traffic_start", &request(&ask, true)?).await
 }
 
@@ -74,7 +74,7 @@ async fn plan(State(app): Shared, peer: Peer, Body(ask): Body<TrafficOptions>) -
     params(("X-Windtunnel-Token" = Option<String>, Header, description = "Printed by `windtunnel web`")),
     responses((status = 202, body = RunSummary), (status = "4XX", body = ErrorBody)))]
 async fn start(
-    State(app): Shared,
+    State(app): SharedApp,
     headers: HeaderMap,
     ask: JsonBody<TrafficOptions>,
 ) -> Result<(StatusCode, Json<RunSummary>), ApiError> {
@@ -89,7 +89,7 @@ async fn start(
 /// What an experiment on this server's connections shows: `windtunnel traffic report NAME --json`
 #[utoipa::path(get, path = "/api/v1/traffic/{name}", params(("name" = String, Path, description = "An experiment's name, the beginning of it, or `last`")),
     responses((status = 200, body = TrafficReport), (status = "4XX", body = ErrorBody)))]
-async fn report(State(app): Shared, peer: Peer, name: Place) -> Result<Response, ApiError> {
+async fn report(State(app): SharedApp, peer: Peer, name: Place) -> Result<Response, ApiError> {
     app.compute(&peer, Request::TrafficReport(one(place(name)?)?)).await
 }
 
@@ -97,7 +97,7 @@ async fn report(State(app): Shared, peer: Peer, name: Place) -> Result<Response,
 #[utoipa::path(delete, path = "/api/v1/traffic/{name}",
     params(("name" = String, Path, description = "An experiment's name"), ("X-Windtunnel-Token" = Option<String>, Header, description = "Printed by `windtunnel web`")),
     responses((status = 200, body = TrafficStop), (status = "4XX", body = ErrorBody)))]
-async fn stop(State(app): Shared, peer: Peer, headers: HeaderMap, name: Place) -> Result<Response, ApiError> {
+async fn stop(State(app): SharedApp, peer: Peer, headers: HeaderMap, name: Place) -> Result<Response, ApiError> {
     guard::may(&app, &headers, "ending an experiment on connections")?;
     app.work(&peer, "traffic_stop", &one(place(name)?)?).await
 }

@@ -13,7 +13,7 @@ const LEAST: usize = 16 << 10;
 const WITHIN: Duration = Duration::from_secs(20);
 
 /// A connection whose other end has to take what it asked for.
-pub(crate) struct Watched<S> {
+pub(crate) struct WatchedStream<S> {
     stream: S,
     seat: Arc<Seat>,
     timer: Pin<Box<Sleep>>,
@@ -51,7 +51,7 @@ impl Stall {
     }
 }
 
-impl<S> Watched<S> {
+impl<S> WatchedStream<S> {
     pub(crate) fn new(stream: S, seat: Arc<Seat>) -> Self {
         Self { stream, seat, timer: Box::pin(tokio::time::sleep(WITHIN)), stall: Stall::default() }
     }
@@ -77,13 +77,13 @@ impl<S> Watched<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Watched<S> {
+impl<S: AsyncRead + Unpin> AsyncRead for WatchedStream<S> {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, to: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(context, to)
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Watched<S> {
+impl<S: AsyncWrite + Unpin> AsyncWrite for WatchedStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let result = Pin::new(&mut self.stream).poll_write(context, bytes);
         self.wrote(result, context)

@@ -38,4 +38,4 @@ pub use packet::{
     UpperLayer, ViewError, decrement_ttl, echo_reply, fill_icmp_checksum, frag_needed, fragment_ipv4, mark_ce,
     packet_too_big, port_unreachable, time_exceeded, updated_checksum,
 };
-pub use pcapng::{Captured, Direction, Interface, LinkType, PcapngWriter};
+pub use pcapng::{CapturedPacket, Direction, Interface, LinkType, PcapngWriter};

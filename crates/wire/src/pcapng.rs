@@ -47,7 +47,7 @@ pub enum Direction {
 
 /// A captured packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Captured<'a> {
+pub struct CapturedPacket<'a> {
     /// The number of its interface, in the order in which they were added.
     pub interface: u32,
     /// When, since the beginning of 1970; kept to the nanosecond.
@@ -129,7 +129,7 @@ impl<W: Write> PcapngWriter<W> {
     /// # Errors
     /// Those of the writer; `InvalidInput` for an interface that was not added, a packet of 4 GiB or a time after the
     /// year 2554.
-    pub fn write(&mut self, packet: &Captured<'_>) -> io::Result<()> {
+    pub fn write(&mut self, packet: &CapturedPacket<'_>) -> io::Result<()> {
         let invalid = |what: &str| io::Error::new(io::ErrorKind::InvalidInput, what);
         let number = usize::try_from(packet.interface).ok().and_then(|number| self.snap_lens.get(number));
         let snap_len = *number.ok_or_else(|| invalid("a packet of an interface that was not added"))?;
@@ -242,7 +242,7 @@ mod tests {
         assert_eq!(writer.add_interface(&raw(0)).unwrap(), 0);
         let at = Duration::new(1_700_000_000, 123_456_789);
         let packet =
-            Captured { interface: 0, at, direction: Direction::Inbound, original_len: 0, bytes: &[0x45, 1, 2] };
+            CapturedPacket { interface: 0, at, direction: Direction::Inbound, original_len: 0, bytes: &[0x45, 1, 2] };
         writer.write(&packet).unwrap();
         let file = writer.finish().unwrap();
         let blocks = blocks(&file);
@@ -263,7 +263,7 @@ mod tests {
         let mut writer = PcapngWriter::new(Vec::new(), "").unwrap();
         writer.add_interface(&raw(64)).unwrap();
         let bytes = [7; 1500];
-        let packet = Captured {
+        let packet = CapturedPacket {
             interface: 0,
             at: Duration::ZERO,
             direction: Direction::Unknown,
@@ -279,11 +279,16 @@ mod tests {
     #[test]
     fn what_cannot_be_written_is_an_error_and_leaves_no_half_block() {
         let mut writer = PcapngWriter::new(Vec::new(), "x").unwrap();
-        let packet =
-            Captured { interface: 0, at: Duration::ZERO, direction: Direction::Unknown, original_len: 0, bytes: &[] };
+        let packet = CapturedPacket {
+            interface: 0,
+            at: Duration::ZERO,
+            direction: Direction::Unknown,
+            original_len: 0,
+            bytes: &[],
+        };
         assert_eq!(writer.write(&packet).unwrap_err().kind(), io::ErrorKind::InvalidInput);
         writer.add_interface(&raw(0)).unwrap();
-        let late = Captured { at: Duration::MAX, ..packet };
+        let late = CapturedPacket { at: Duration::MAX, ..packet };
         assert_eq!(writer.write(&late).unwrap_err().kind(), io::ErrorKind::InvalidInput);
         assert_eq!(blocks(&writer.finish().unwrap()).len(), 2);
     }
@@ -298,7 +303,7 @@ mod tests {
             writer.add_interface(&Interface { name: &name, link_type: LinkType::Ethernet, snap_len: 0 }).unwrap();
             for (bytes, nanos) in &packets {
                 let at = Duration::from_nanos(*nanos);
-                writer.write(&Captured { interface: 0, at, direction: Direction::Outbound, original_len: 0, bytes }).unwrap();
+                writer.write(&CapturedPacket { interface: 0, at, direction: Direction::Outbound, original_len: 0, bytes }).unwrap();
             }
             let file = writer.finish().unwrap();
             let blocks = blocks(&file);

@@ -1,6 +1,6 @@
 use crate::crypto::SERVER;
 use crate::protocol::{AdapterDone, CONNECTED};
-use crate::wire::{Received, Wire};
+use crate::wire::{ReceivedPacket, Wire};
 use bytes::{Bytes, BytesMut};
 use quinn_proto::{
     ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig, Event, ReadError,
@@ -69,7 +69,7 @@ impl AsFd for Plain {
 }
 
 /// One connection: QUIC's, the other, and what lies between them.
-struct Carried {
+struct CarriedConnection {
     connection: Connection,
     plain: Option<Plain>,
     stream: Option<StreamId>,
@@ -85,7 +85,7 @@ struct Carried {
     all_taken: bool,
 }
 
-impl Carried {
+impl CarriedConnection {
     fn new(connection: Connection, plain: Option<Plain>) -> Self {
         let (out, waiting) = (Bytes::new(), Bytes::new());
         Self { connection, plain, stream: None, out, waiting, out_ended: false, in_ended: false, all_taken: false }
@@ -102,7 +102,7 @@ pub(crate) struct Carrier {
     role: Role,
     wire: Wire,
     endpoint: Endpoint,
-    carried: BTreeMap<usize, Carried>,
+    carried: BTreeMap<usize, CarriedConnection>,
     pub(crate) done: AdapterDone,
     /// For datagrams on their way out, and bytes on their way in.
     datagram: Vec<u8>,
@@ -194,9 +194,9 @@ impl Carrier {
         let mut packet = vec![0; 65_536];
         loop {
             let (bytes, from) = match self.wire.receive(&mut packet)? {
-                Received::Datagram(bytes, from) => (BytesMut::from(bytes), from),
-                Received::Other => continue,
-                Received::Nothing => return Ok(()),
+                ReceivedPacket::Datagram(bytes, from) => (BytesMut::from(bytes), from),
+                ReceivedPacket::Other => continue,
+                ReceivedPacket::Nothing => return Ok(()),
             };
             self.datagram.clear();
             match self.endpoint.handle(now(), from, None, None, bytes, &mut self.datagram) {
@@ -210,7 +210,7 @@ impl Carrier {
                     match self.endpoint.accept(incoming, now(), &mut self.datagram, None) {
                         Ok((ConnectionHandle(key), connection)) => {
                             self.done.connections += 1;
-                            self.carried.insert(key, Carried::new(connection, None));
+                            self.carried.insert(key, CarriedConnection::new(connection, None));
                         }
                         Err(error) => {
                             if let Some(transmit) = error.response {
@@ -234,13 +234,13 @@ impl Carrier {
             let connected = self.endpoint.connect(now(), config.clone(), *server, SERVER);
             if let (Ok(()), Ok((ConnectionHandle(key), connection))) = (stream.set_nonblocking(true), connected) {
                 self.done.connections += 1;
-                self.carried.insert(key, Carried::new(connection, Some(Plain::Local(stream))));
+                self.carried.insert(key, CarriedConnection::new(connection, Some(Plain::Local(stream))));
             }
         }
     }
 }
 
-impl Carried {
+impl CarriedConnection {
     /// Carries what can be carried now; whether there may be more.
     fn carry(&mut self, role: &Role, buffer: &mut [u8], done: &mut AdapterDone) -> bool {
         let mut moved = false;

@@ -23,7 +23,7 @@ impl Wire {
     ///
     /// # Errors
     /// When the device or the socket is gone.
-    pub(crate) fn receive<'a>(&mut self, buffer: &'a mut [u8]) -> Result<Received<'a>, String> {
+    pub(crate) fn receive<'a>(&mut self, buffer: &'a mut [u8]) -> Result<ReceivedPacket<'a>, String> {
         match self {
             Self::Device(device) => device.receive(buffer),
             Self::Socket(socket) => socket.receive(buffer),
@@ -49,7 +49,7 @@ impl AsFd for Wire {
 }
 
 /// What a look for a datagram can come to.
-pub(crate) enum Received<'a> {
+pub(crate) enum ReceivedPacket<'a> {
     Datagram(&'a [u8], SocketAddr),
     /// A packet that isn't for us.
     Other,
@@ -76,12 +76,13 @@ impl DeviceWire {
         Ok(Self { tun, own: SocketAddrV4::new(address, port), server, identification: 0 })
     }
 
-    fn receive<'a>(&mut self, buffer: &'a mut [u8]) -> Result<Received<'a>, String> {
+    fn receive<'a>(&mut self, buffer: &'a mut [u8]) -> Result<ReceivedPacket<'a>, String> {
         let Some(length) = self.tun.receive(buffer).map_err(|error| error.to_string())? else {
-            return Ok(Received::Nothing);
+            return Ok(ReceivedPacket::Nothing);
         };
         let payload = datagram(&buffer[..length], self.server, self.own);
-        Ok(payload.map_or(Received::Other, |payload| Received::Datagram(payload, SocketAddr::V4(self.server))))
+        Ok(payload
+            .map_or(ReceivedPacket::Other, |payload| ReceivedPacket::Datagram(payload, SocketAddr::V4(self.server))))
     }
 
     fn send(&mut self, payload: &[u8]) {
@@ -166,12 +167,12 @@ impl SocketWire {
         Ok(Self(socket))
     }
 
-    fn receive<'a>(&mut self, buffer: &'a mut [u8]) -> Result<Received<'a>, String> {
+    fn receive<'a>(&mut self, buffer: &'a mut [u8]) -> Result<ReceivedPacket<'a>, String> {
         match self.0.recv_from(buffer) {
-            Ok((length, from)) => Ok(Received::Datagram(&buffer[..length], from)),
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock) => Ok(Received::Nothing),
+            Ok((length, from)) => Ok(ReceivedPacket::Datagram(&buffer[..length], from)),
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock) => Ok(ReceivedPacket::Nothing),
             // What a router said of a datagram before: that one is lost, and QUIC finds out.
-            Err(_) => Ok(Received::Other),
+            Err(_) => Ok(ReceivedPacket::Other),
         }
     }
 

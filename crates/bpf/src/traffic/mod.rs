@@ -25,7 +25,7 @@ use crate::btf::Btf;
 use crate::elf::Elf;
 use crate::registration::{KERNEL_BTF, LoadError, rejected};
 use crate::relocate::{accesses, apply};
-use crate::{Malformed, connections};
+use crate::{FormatError, connections};
 use layout::{name_words, word};
 use std::fs::File;
 use std::net::IpAddr;
@@ -273,7 +273,7 @@ impl Maps<'_> {
         let (kind, member, operations) = if section == WALK {
             let function = kernel.and_then(|kernel| kernel.find_function(WALK_FUNCTION));
             let function =
-                function.ok_or_else(|| misfit(Malformed::new(format!("this kernel has no {WALK_FUNCTION}"))))?;
+                function.ok_or_else(|| misfit(FormatError::new(format!("this kernel has no {WALK_FUNCTION}"))))?;
             (bpf::PROGRAM_TRACING, bpf::ATTACH_WALK, function)
         } else {
             (bpf::PROGRAM_SOCK_OPS, 0, 0)
@@ -334,50 +334,50 @@ fn placed<'a>(
     section: &str,
     maps: &[(&str, i32, u8)],
     kernel: Option<&Btf>,
-) -> Result<(Vec<u8>, &'a str), Malformed> {
+) -> Result<(Vec<u8>, &'a str), FormatError> {
     /// A call.
     const CALL: u8 = 0x85;
     let elf = Elf::parse(object)?;
     let at = elf.sections.iter().position(|one| one.name == section);
-    let at = at.ok_or_else(|| Malformed::new(format!("the object has no program {section}")))?;
+    let at = at.ok_or_else(|| FormatError::new(format!("the object has no program {section}")))?;
     // Only the program that times responses has a table.
     let size = |name: &str| elf.section(name).map_or(0, |section| section.size);
     for (name, expected) in [(".bss", (word::ALL * 8) as u64), (".bss.table", u64::from(TABLE))] {
         if size(name) != expected && (size(name) > 0 || name == ".bss") {
-            return Err(Malformed::new(format!("the object has {} bytes of {name}, and not {expected}", size(name))));
+            return Err(FormatError::new(format!("the object has {} bytes of {name}, and not {expected}", size(name))));
         }
     }
     let mut code = elf.sections[at].data.to_vec();
     if let Some(kernel) = kernel {
-        let data = |name: &str| elf.section(name).ok_or_else(|| Malformed::new(format!("the object has no {name}")));
+        let data = |name: &str| elf.section(name).ok_or_else(|| FormatError::new(format!("the object has no {name}")));
         let own = Btf::parse(data(".BTF")?.data.to_vec())?;
         for access in accesses(data(".BTF.ext")?.data, &own)?.iter().filter(|access| access.section == section) {
             apply(access, &mut code, &own, kernel)?;
         }
     }
     for relocation in elf.relocations(at)? {
-        let symbol = elf.symbols.get(relocation.symbol).ok_or_else(|| Malformed::new("a reference to nothing"))?;
-        let outside = || Malformed::new("a reference from outside of its section");
+        let symbol = elf.symbols.get(relocation.symbol).ok_or_else(|| FormatError::new("a reference to nothing"))?;
+        let outside = || FormatError::new("a reference from outside of its section");
         let instruction = code.get_mut(relocation.offset..relocation.offset + 8).ok_or_else(outside)?;
         if instruction[0] == CALL {
             // The kernel's own functions are called by their number among its types.
             let function = kernel.and_then(|kernel| kernel.find_function(symbol.name));
-            let function = function.ok_or_else(|| Malformed::new(format!("this kernel has no {}", symbol.name)))?;
+            let function = function.ok_or_else(|| FormatError::new(format!("this kernel has no {}", symbol.name)))?;
             instruction[1] = instruction[1] & 0x0F | KERNEL_FUNCTION << 4;
             instruction[2..4].fill(0);
             instruction[4..8].copy_from_slice(&function.to_ne_bytes());
             continue;
         }
         let found = maps.iter().find(|(name, ..)| *name == symbol.name);
-        let (_, fd, kind) = found.ok_or_else(|| Malformed::new(format!("no map is named {}", symbol.name)))?;
+        let (_, fd, kind) = found.ok_or_else(|| FormatError::new(format!("no map is named {}", symbol.name)))?;
         let pair = code.get_mut(relocation.offset..relocation.offset + 16).filter(|pair| pair[0] == 0x18);
-        let pair = pair.ok_or_else(|| Malformed::new("a reference from an instruction that loads no address"))?;
+        let pair = pair.ok_or_else(|| FormatError::new("a reference from an instruction that loads no address"))?;
         // The place within the value was the instruction's number, and goes into its second half.
         let place: [u8; 4] = if *kind == MAP_VALUE { [pair[4], pair[5], pair[6], pair[7]] } else { [0; 4] };
         pair[1] = pair[1] & 0x0F | kind << 4;
         pair[4..8].copy_from_slice(&fd.to_ne_bytes());
         pair[12..16].copy_from_slice(&place);
     }
-    let license = elf.section("license").ok_or_else(|| Malformed::new("the object has no licence"))?;
+    let license = elf.section("license").ok_or_else(|| FormatError::new("the object has no licence"))?;
     Ok((code, crate::text_at(license.data, 0)?))
 }

@@ -45,7 +45,7 @@ pub fn run(request: &CdnRequest, cancel: &Cancel, events: Sink<'_>) -> Result<Cd
 }
 
 /// What is asked of the edge, with what came of it.
-struct Screened {
+struct EdgeScreen {
     request: EdgeRequest,
     screen: Screen,
     timed: TimedRequests,
@@ -67,7 +67,7 @@ impl Session<'_> {
         let mut kinds = Vec::new();
         for request in EdgeRequest::ALL {
             let screen = Screen::new(WINDOWS.len(), ALPHA / 2.0).map_err(|error| ours(&error))?;
-            kinds.push(Screened { request, screen, timed: TimedRequests::default() });
+            kinds.push(EdgeScreen { request, screen, timed: TimedRequests::default() });
         }
         let rounds = self.request.rounds;
         let expected_s = self.expected().as_secs_f64();
@@ -107,7 +107,7 @@ impl Session<'_> {
         Ok(self.answer(&kinds))
     }
 
-    fn answer(&self, kinds: &[Screened]) -> CdnMeasured {
+    fn answer(&self, kinds: &[EdgeScreen]) -> CdnMeasured {
         let [client_edge, edge_backend] = self.chain.round_trips().map(|rtt| rtt.as_secs_f64() * 1e3);
         let levels = (self.request.low, self.request.high);
         CdnMeasured {
@@ -167,7 +167,7 @@ pub fn fewest_rounds() -> u32 {
     MOST
 }
 
-impl Screened {
+impl EdgeScreen {
     fn answer(&self, levels: (u32, u32)) -> RequestMeasured {
         let assessment = self.screen.assessment();
         // Each window with what is claimed of it.

@@ -1,7 +1,7 @@
 use super::answer::ControlsAnswer;
 use super::assess::{Circumstances, assess};
 use super::control::ControlTrials;
-use super::scripted::Scripted;
+use super::scripted::ScriptedDisturbance;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use wt_journal::{ControlsConfig, Journal, StoredExperiment, TrialId, WithSamples};
@@ -26,7 +26,7 @@ pub fn again(
         lab: config.lab.clone().unwrap_or_else(|| stored.target.clone()),
         path: PathNow { base_rtt_us: stored.path.rtt_us, capacity_bps: stored.path.physical_goodput_bps },
         length: Duration::from_micros(compared.trial_us.ok_or_else(lacks)?),
-        scripted: compared.disturbance.as_ref().and_then(Scripted::from_config),
+        scripted: compared.disturbance.as_ref().and_then(ScriptedDisturbance::from_config),
     };
     let mut rounds: BTreeMap<u32, BTreeMap<usize, TrialOutcome>> = BTreeMap::new();
     let mut take = |trial: TrialRecord| {

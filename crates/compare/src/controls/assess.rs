@@ -1,11 +1,11 @@
 use super::answer::{AgainstFirst, ControlResult, ControlsAnswer, ControlsVerdict, GoodputRuns, TrialDisturbance};
 use super::beside::SharedWithFlow;
 use super::control::{ControlTrials, CountedTrial};
-use super::scripted::Scripted;
+use super::scripted::ScriptedDisturbance;
 use super::{charts, words};
 use std::time::Duration;
 use wt_experiment::classic::{Table, against_the_first, blocked_anova};
-use wt_trial::bulk::{Arrivals, Disturbed, PathNow, Recovery};
+use wt_trial::bulk::{Arrivals, DisturbanceTimes, PathNow, Recovery};
 
 /// What is the same in all trials of a comparison.
 #[derive(Debug, Clone)]
@@ -16,7 +16,7 @@ pub(super) struct Circumstances {
     /// How long each trial is.
     pub(super) length: Duration,
     /// What is made to happen in each.
-    pub(super) scripted: Option<Scripted>,
+    pub(super) scripted: Option<ScriptedDisturbance>,
 }
 
 /// The answer to a comparison with that name in the journal.
@@ -90,8 +90,8 @@ fn window_us(rtt_us: u64) -> u64 {
 }
 
 /// The recovery from what was made to happen, over all trials.
-fn after(control: &ControlTrials, scripted: Scripted, rtt_us: u64) -> Recovery {
-    let flows: Vec<(Arrivals, Disturbed)> = control
+fn after(control: &ControlTrials, scripted: ScriptedDisturbance, rtt_us: u64) -> Recovery {
+    let flows: Vec<(Arrivals, DisturbanceTimes)> = control
         .counted
         .iter()
         .map(|trial| {

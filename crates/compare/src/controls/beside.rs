@@ -3,7 +3,7 @@ use super::units::{goodput_figure, goodput_unit};
 use serde::Serialize;
 use serde_json::Value;
 use wt_trial::Sample;
-use wt_trial::bulk::{Arrivals, Disturbed, convergence, jain, median_until, quantile, smallest_share};
+use wt_trial::bulk::{Arrivals, DisturbanceTimes, convergence, jain, median_until, quantile, smallest_share};
 
 /// How far from a half a share may be, as usual (RFC 5166 calls it delta-fair).
 const DELTA: f64 = 0.1;
@@ -44,9 +44,9 @@ impl Beside {
 }
 
 /// When the other flow was there, on the clock of the trial's own.
-pub(super) fn when(trial: &CountedTrial) -> Option<Disturbed> {
+pub(super) fn when(trial: &CountedTrial) -> Option<DisturbanceTimes> {
     let beside = Beside::of(trial)?;
-    Some(Disturbed { at_us: beside.at_us, over_us: beside.over_us() })
+    Some(DisturbanceTimes { at_us: beside.at_us, over_us: beside.over_us() })
 }
 
 /// How the flows of a congestion control shared the path with another flow: medians of its trials.

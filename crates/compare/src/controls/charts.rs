@@ -1,13 +1,17 @@
 use super::answer::{ControlResult, Picture};
 use super::control::{ControlTrials, CountedTrial};
-use super::scripted::Scripted;
+use super::scripted::ScriptedDisturbance;
 use super::units::goodput_unit;
 use wt_report::{Axis, Chart, Rule, Series};
 use wt_trial::Sample;
-use wt_trial::bulk::{Arrivals, Disturbed, loss_events};
+use wt_trial::bulk::{Arrivals, DisturbanceTimes, loss_events};
 
 /// All pictures.
-pub(super) fn all(results: &[ControlResult], controls: &[ControlTrials], scripted: Option<Scripted>) -> Vec<Picture> {
+pub(super) fn all(
+    results: &[ControlResult],
+    controls: &[ControlTrials],
+    scripted: Option<ScriptedDisturbance>,
+) -> Vec<Picture> {
     let picture =
         |name: &str, heading: &str, chart| Picture { name: name.to_owned(), heading: heading.to_owned(), chart };
     let mut pictures = vec![
@@ -87,7 +91,7 @@ fn middle(control: &ControlTrials) -> Option<&CountedTrial> {
 
 /// What the window allows and what arrived, of one trial, against time; losses marked on the window, and between two lines what
 /// was scripted.
-fn trace(label: &str, trial: &CountedTrial, disturbed: Option<(&'static str, Disturbed)>) -> Chart {
+fn trace(label: &str, trial: &CountedTrial, disturbed: Option<(&'static str, DisturbanceTimes)>) -> Chart {
     let outcome = &trial.outcome;
     let rtt_us = outcome.sender.iter().map(|sample| sample.min_rtt).filter(|rtt| *rtt > 0).min().unwrap_or(1);
     let seconds = |us: u64| us as f64 / 1e6;

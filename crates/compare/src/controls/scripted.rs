@@ -3,30 +3,30 @@ use super::control::CountedTrial;
 use std::time::Duration;
 use wt_journal::DisturbanceConfig;
 use wt_lab::scenario::Disturbance;
-use wt_trial::bulk::Disturbed;
+use wt_trial::bulk::DisturbanceTimes;
 
 /// What is made to happen in each trial, and when.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Scripted {
+pub(super) struct ScriptedDisturbance {
     pub(super) what: Disturbance,
     /// After the path began.
     pub(super) at: Duration,
 }
 
-impl Scripted {
+impl ScriptedDisturbance {
     /// After four tenths of a trial of that length.
     pub(super) fn new(what: Disturbance, length: Duration) -> Self {
         Self { what, at: length * 2 / 5 }
     }
 
     /// When it happened, on the clock of the trial's transfer: the path's began before the connection was made.
-    pub(super) fn when(&self, trial: &CountedTrial) -> Disturbed {
+    pub(super) fn when(&self, trial: &CountedTrial) -> DisturbanceTimes {
         if let Some(seen) = beside::when(trial) {
             return seen;
         }
         let connect_us = trial.outcome.observed.connect_us.unwrap_or(0);
         let at_us = micros(self.at).saturating_sub(connect_us);
-        Disturbed { at_us, over_us: at_us.saturating_add(micros(self.what.lasts())) }
+        DisturbanceTimes { at_us, over_us: at_us.saturating_add(micros(self.what.lasts())) }
     }
 
     /// As the journal keeps it.

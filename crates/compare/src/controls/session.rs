@@ -2,7 +2,7 @@ use super::answer::ControlsAnswer;
 use super::assess::{Circumstances, assess};
 use super::control::ControlTrials;
 use super::request::{ControlsRequest, DisturbanceKind};
-use super::scripted::{Scripted, micros};
+use super::scripted::{ScriptedDisturbance, micros};
 use super::units::{goodput_figure, goodput_unit};
 use crate::event::{CompareEvent, Sink, Subject};
 use crate::rounds::{Orders, Place, REPEATS, Rounds, kept_verdict};
@@ -38,15 +38,15 @@ pub fn run(request: &ControlsRequest, cancel: &Cancel, events: Sink<'_>) -> Resu
     let (loaded, beside) = load(request)?;
     let facts = scenario.facts(Direction::Down);
     let length = length(request, &facts);
-    let scripted = request.disturb.map(|kind| Scripted::new(kind.in_trial(length), length));
+    let scripted = request.disturb.map(|kind| ScriptedDisturbance::new(kind.in_trial(length), length));
     let scenario = match scripted {
-        Some(Scripted { what, at }) => scenario.disturbed(what, at, Direction::Down),
+        Some(ScriptedDisturbance { what, at }) => scenario.disturbed(what, at, Direction::Down),
         None => scenario,
     };
     let mut tunnel = LabTunnel::new(wt_setup::lab::start(scenario, request.lab.options())?)
         .map_err(|error| wt_setup::lab::problem(&error))?;
     loaded.attach(&mut tunnel);
-    if let Some(Scripted { what: Disturbance::Flow { lasts }, at }) = scripted {
+    if let Some(ScriptedDisturbance { what: Disturbance::Flow { lasts }, at }) = scripted {
         tunnel.compete(Some(Competitor { at, lasts, control: beside.to_owned() }));
     }
     for control in &controls {
@@ -98,7 +98,7 @@ fn notebook(
     let arm = |one: &ControlTrials| wt_journal::Arm { label: one.label(), settings: one.settings() };
     let compared = ComparedControls {
         trial_us: Some(micros(circumstances.length)),
-        disturbance: circumstances.scripted.map(Scripted::to_config),
+        disturbance: circumstances.scripted.map(ScriptedDisturbance::to_config),
         arms: Some(controls.iter().map(|one| one.control.clone()).collect()),
         order_seed: request.lab.order_seed,
         ..ComparedControls::default()

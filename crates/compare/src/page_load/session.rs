@@ -55,7 +55,7 @@ pub fn run(request: &PageRequest, cancel: &Cancel) -> Result<PageAnswer, Problem
 }
 
 /// A comparison's name in the journal, its loads, and what they looked like.
-type Compared = (String, [Vec<PageLoad>; 2], Option<Filmstrip>);
+type ComparedPages = (String, [Vec<PageLoad>; 2], Option<Filmstrip>);
 
 /// A load with each window in every round, in random order, after one that doesn't count.
 fn compare(
@@ -64,7 +64,7 @@ fn compare(
     deadline: Duration,
     start: &mut dyn FnMut() -> Result<Browser, Problem>,
     version: &RefCell<String>,
-) -> Result<Compared, Problem> {
+) -> Result<ComparedPages, Problem> {
     let seed = draw_order_seed()?;
     pair.set(0)?;
     let began = monotonic_ns();

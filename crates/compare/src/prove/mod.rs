@@ -170,19 +170,19 @@ fn proved_by(
     events: &mut dyn FnMut(ProveEvent),
     cancel: &Cancel,
 ) -> Result<ProveAnswer, Problem> {
-    let mut switched = Switched { switch, on: true };
+    let mut switched = ChangeSwitch { switch, on: true };
     let result = rounds(proof, &mut switched, cancel, events);
     // Whatever happened: the change is in force as it was.
     let restored = switched.set(true);
     result.and_then(|answer| restored.map(|()| answer))
 }
 
-struct Switched<'a> {
+struct ChangeSwitch<'a> {
     switch: &'a mut dyn FnMut(bool) -> Result<(), Problem>,
     on: bool,
 }
 
-impl Switched<'_> {
+impl ChangeSwitch<'_> {
     fn set(&mut self, on: bool) -> Result<(), Problem> {
         if self.on != on {
             (self.switch)(on)?;
@@ -194,7 +194,7 @@ impl Switched<'_> {
 
 fn rounds(
     request: &Proof<'_>,
-    switched: &mut Switched<'_>,
+    switched: &mut ChangeSwitch<'_>,
     cancel: &Cancel,
     events: &mut dyn FnMut(ProveEvent),
 ) -> Result<ProveAnswer, Problem> {

@@ -5,7 +5,7 @@ use crate::rounds::key;
 use std::time::Duration;
 use wt_problem::Problem;
 use wt_setup::{Controls, WorkloadRequest};
-use wt_stacks::{Built, Choice, ChoiceError};
+use wt_stacks::{Availability, Choice, ChoiceError};
 use wt_trial::bulk::PathNow;
 use wt_trial::{Direction, Workload};
 use wt_tune::TrialDirection;
@@ -60,7 +60,7 @@ pub(super) fn choices(request: &StacksRequest) -> Result<Vec<Choice>, Problem> {
 /// A [`Problem`] that says what to install, or which setting there isn't.
 pub(super) fn check(choices: &[Choice]) -> Result<(), Problem> {
     for choice in choices {
-        if let Built::No(how) = choice.stack.built() {
+        if let Availability::No(how) = choice.stack.built() {
             return Err(not_built(choice.stack.name, how));
         }
         choice.check().map_err(|error| Problem::usage(error.to_string()).hint(LIST))?;

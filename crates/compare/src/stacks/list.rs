@@ -2,7 +2,7 @@ use serde::Serialize;
 use std::path::PathBuf;
 use utoipa::ToSchema;
 use wt_stacks::Stack;
-use wt_stacks::catalogue::{Built, STACKS};
+use wt_stacks::catalogue::{Availability, STACKS};
 use wt_stacks::profile::{Fact, PROFILES, Profile};
 
 /// The TCP/IP stacks that can be compared. Its JSON is the contract of `windtunnel stacks list --json`.
@@ -102,9 +102,9 @@ pub fn list() -> StacksList {
 
 fn listed(stack: &Stack) -> ListedStack {
     let (program, install) = match stack.built() {
-        Built::Direct | Built::In(_) => (None, None),
-        Built::Program(path) => (Some(path), None),
-        Built::No(how) => (None, Some(how)),
+        Availability::Direct | Availability::In(_) => (None, None),
+        Availability::Program(path) => (Some(path), None),
+        Availability::No(how) => (None, Some(how)),
     };
     let (version, options) =
         stack.described().map_or((None, None), |described| (Some(described.version), Some(described.options)));

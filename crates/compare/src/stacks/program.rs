@@ -8,7 +8,7 @@ use std::process::{Child, Command, ExitStatus};
 use std::time::Duration;
 use wt_lab::{DEVICE, SERVER_V4};
 use wt_problem::Problem;
-use wt_stacks::{Built, Choice, ChoiceError, Forward};
+use wt_stacks::{Availability, Choice, ChoiceError, Forward};
 use wt_sys::netlink::Netlink;
 use wt_sys::{ns, poll, process};
 use wt_trial::Cancel;
@@ -78,12 +78,12 @@ pub fn run_program(request: &StackProgram, cancel: &Cancel) -> Result<StackProgr
     let _loaded = controls(&mut choices)?;
     let choice = &choices[0];
     match choice.stack.built() {
-        Built::Direct => {
+        Availability::Direct => {
             return Err(Problem::usage(format!("{} is this kernel itself", choice.stack.name))
                 .hint("run the program in the lab without `stacks run`"));
         }
-        Built::No(how) => return Err(not_built(choice.stack.name, how)),
-        Built::In(_) | Built::Program(_) => {}
+        Availability::No(how) => return Err(not_built(choice.stack.name, how)),
+        Availability::In(_) | Availability::Program(_) => {}
     }
     if choice.stack.described().is_some_and(|told| told.far_end) {
         return Err(Problem::usage(format!(

@@ -49,7 +49,7 @@ pub enum StackVerdictKind {
 }
 
 /// The ratio of two stacks' scores with its bounds, as far as the rounds give them.
-struct Bounded {
+struct BoundedRatio {
     ratio: f64,
     /// Rounds in which both were completed, on which the ratio rests.
     completed: usize,
@@ -88,7 +88,7 @@ impl StackVerdict {
             _ if high < 1.0 => StackVerdictKind::Slower,
             _ => StackVerdictKind::NotShown,
         };
-        let found = Bounded { ratio: mean.exp(), completed: completed.len(), low, high };
+        let found = BoundedRatio { ratio: mean.exp(), completed: completed.len(), low, high };
         let bound = |value: f64| Some(value).filter(|value| value.is_finite() && *value > 0.0);
         Self {
             workload: workload.to_owned(),
@@ -125,8 +125,8 @@ impl StackVerdict {
 }
 
 /// What is shown, in words.
-fn words([a, b]: [&str; 2], kind: StackVerdictKind, found: &Bounded, rounds: usize) -> String {
-    let Bounded { ratio, completed, low, high } = *found;
+fn words([a, b]: [&str; 2], kind: StackVerdictKind, found: &BoundedRatio, rounds: usize) -> String {
+    let BoundedRatio { ratio, completed, low, high } = *found;
     let percent = |ratio: f64| (ratio - 1.0) * 100.0;
     let faster = |a: &str, b: &str, ratio: f64, least: f64| match completed {
         0 => format!("{a} is better than {b}, which completed none of the {rounds} rounds that count"),

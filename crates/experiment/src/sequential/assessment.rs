@@ -1,7 +1,7 @@
 use super::continuation::{Continuation, Enough};
 use super::plateau::{LevelState, LevelTest, Plateau, Search};
 use super::strict::Strict;
-use super::{Candidate, Config, Dropped, Experiment, Method, StopReason};
+use super::{Candidate, Config, DroppedSetting, Experiment, Method, StopReason};
 use crate::distributions;
 use crate::eprocess::{bold_lower_bound_of, bold_upper_bound, bold_upper_bound_of, lower_bound_of, upper_bound_of};
 use crate::ols::BlockedFit;
@@ -63,7 +63,7 @@ pub struct Assessment {
     /// The noise of a trial about its round; `None` without a degree of freedom.
     pub noise: Option<Noise>,
     /// How many more rounds it would take to show a gain of 5 % and of 20 %, once it has stopped without having shown any.
-    pub needed: Vec<Needed>,
+    pub needed: Vec<NeededRounds>,
     /// The smallest sufficient level, if it was sought.
     pub plateau: Option<PlateauAssessment>,
 }
@@ -167,7 +167,7 @@ pub struct ArmAssessment {
     /// Whether it is shown to be the same within the indifference.
     pub equivalent: bool,
     /// When and why it left the race.
-    pub dropped: Option<Dropped>,
+    pub dropped: Option<DroppedSetting>,
     /// Evidence that it fails more often than the current setting, from the rounds in which one of the two failed.
     pub fails_more: f64,
     /// Σbytes/Σtime over that of the current setting, in the rounds that both share; speaks of the total, stalls
@@ -190,7 +190,7 @@ pub struct Noise {
 
 /// What it takes to show a gain.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Needed {
+pub struct NeededRounds {
     /// The gain as a share.
     pub gain: f64,
     /// Rounds altogether after which it would show in four of five experiments.
@@ -422,7 +422,7 @@ fn regret(fit: &BlockedFit, pick: usize, alpha: f64, arms: usize) -> Option<f64>
 }
 
 /// What a continuation of this experiment takes to show these gains of the candidate that leads.
-fn needed(e: &Experiment, noise: Noise, leader: usize) -> Vec<Needed> {
+fn needed(e: &Experiment, noise: Noise, leader: usize) -> Vec<NeededRounds> {
     let candidate = if leader == 0 { e.candidate_ahead() } else { leader };
     let continued = Continuation {
         candidate: &e.arms[candidate],
@@ -439,7 +439,7 @@ fn needed(e: &Experiment, noise: Noise, leader: usize) -> Vec<Needed> {
             enough = continued.with_rivals(e, candidate, gain, enough);
         }
         let Enough { rounds: more_rounds, trials: more_trials } = enough;
-        Needed { gain, rounds: e.rounds.saturating_add(more_rounds), more_rounds, more_trials }
+        NeededRounds { gain, rounds: e.rounds.saturating_add(more_rounds), more_rounds, more_trials }
     };
     GAINS.map(row).to_vec()
 }

@@ -26,7 +26,7 @@ pub enum DropReason {
 
 /// When and why a setting left the race for "faster".
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Dropped {
+pub struct DroppedSetting {
     /// The last round that was counted before.
     pub round: usize,
     /// Why.
@@ -62,7 +62,7 @@ pub(super) struct Candidate {
     /// Round and ln E after it.
     pub(super) series: Vec<(usize, f64)>,
     pub(super) claimed: Option<Claim>,
-    pub(super) dropped: Option<Dropped>,
+    pub(super) dropped: Option<DroppedSetting>,
     pub(super) counts: Counts,
 }
 

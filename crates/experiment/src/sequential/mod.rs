@@ -23,10 +23,10 @@ mod strict;
 mod assessment;
 
 pub use assessment::{
-    ArmAssessment, Assessment, LevelAssessment, LevelVerdict, Needed, Noise, PlateauAssessment, VerdictKind,
+    ArmAssessment, Assessment, LevelAssessment, LevelVerdict, NeededRounds, Noise, PlateauAssessment, VerdictKind,
     fewest_to_exclude,
 };
-pub use candidate::{DropReason, Dropped};
+pub use candidate::{DropReason, DroppedSetting};
 pub use config::{Config, Method, PlateauConfig};
 pub use error::ExperimentError;
 pub use observation::{Observation, TrialEnd};
@@ -96,7 +96,7 @@ const MANY: usize = 10_000;
 /// What became of a round that was handed in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Recorded {
+pub enum RoundOutcome {
     /// It counts.
     Counted,
     /// It was empty, or was cut short and doesn't count; its trials are paid for.
@@ -208,7 +208,7 @@ impl Experiment {
     ///
     /// # Errors
     /// [`ExperimentError::Arm`], [`ExperimentError::Outcome`]; the experiment is then as before.
-    pub fn record(&mut self, round: &[Observation]) -> Result<Recorded, ExperimentError> {
+    pub fn record(&mut self, round: &[Observation]) -> Result<RoundOutcome, ExperimentError> {
         self.record_drawn_under(self.config.max_trials, round)
     }
 
@@ -221,7 +221,7 @@ impl Experiment {
         &mut self,
         max_trials: Option<usize>,
         round: &[Observation],
-    ) -> Result<Recorded, ExperimentError> {
+    ) -> Result<RoundOutcome, ExperimentError> {
         let by_arm = self.sort(round)?;
         let left = self.end_game(max_trials, round.len());
         if by_arm.iter().filter(|seen| seen.iter().any(|o| o.counts())).count() < 2 {
@@ -234,7 +234,7 @@ impl Experiment {
         self.take(&by_arm, left);
         self.steer();
         self.decide();
-        Ok(Recorded::Counted)
+        Ok(RoundOutcome::Counted)
     }
 
     /// Takes what was run of a round that was cut short and can't be finished: its trials are paid for and don't count, so
@@ -242,14 +242,14 @@ impl Experiment {
     ///
     /// # Errors
     /// As [`record`](Self::record).
-    pub fn cut(&mut self, round: &[Observation]) -> Result<Recorded, ExperimentError> {
+    pub fn cut(&mut self, round: &[Observation]) -> Result<RoundOutcome, ExperimentError> {
         self.sort(round)?;
         self.count(round);
         self.discarded += usize::from(!round.is_empty());
         if self.stop.is_none() {
             self.decide();
         }
-        Ok(Recorded::Discarded)
+        Ok(RoundOutcome::Discarded)
     }
 
     fn count(&mut self, round: &[Observation]) {
@@ -462,7 +462,7 @@ impl Experiment {
             let counts = &candidate.counts;
             let mostly = counts.trials >= ROUNDS_TO_GIVE_UP && counts.mostly_bad() && !current_is_bad;
             if counts.deliver_nothing() || mostly {
-                candidate.dropped = Some(Dropped { round: self.rounds, reason: DropReason::Failing });
+                candidate.dropped = Some(DroppedSetting { round: self.rounds, reason: DropReason::Failing });
             }
         }
     }
@@ -475,7 +475,7 @@ impl Experiment {
             let open = self.config.both_ways && !self.arms[arm].is_slower();
             let kept = open || self.config.cells.contains(&arm);
             if arm != lead && !kept && self.arms[arm].active() && best - own > behind {
-                self.arms[arm].dropped = Some(Dropped { round: self.rounds, reason: DropReason::Behind });
+                self.arms[arm].dropped = Some(DroppedSetting { round: self.rounds, reason: DropReason::Behind });
             }
         }
     }

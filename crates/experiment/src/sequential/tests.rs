@@ -2,7 +2,7 @@ mod nothing;
 mod quiet;
 
 use super::*;
-use crate::simulate::{self, Continued, NoiseModel, Path};
+use crate::simulate::{self, ContinuedRun, NoiseModel, Path};
 use proptest::prelude::*;
 use rand_chacha::ChaCha12Rng;
 use std::time::Duration;
@@ -201,7 +201,7 @@ fn the_same_generator_draws_the_same_round_again() {
 #[test]
 fn so_many_more_rounds_show_a_true_gain_in_about_four_of_five_continuations() {
     // 16 trials are hardly ever enough, so that most experiments are told what it takes.
-    let rates: Vec<Continued> = (0..60).filter_map(|seed| simulate::continued(2, 16, 0.16, seed)).collect();
+    let rates: Vec<ContinuedRun> = (0..60).filter_map(|seed| simulate::continued(2, 16, 0.16, seed)).collect();
     let told = rates.len() as f64;
     let share = rates.iter().filter(|one| one.shown).count() as f64 / told;
     assert!(rates.iter().all(|one| one.more_rounds > 0), "{rates:?}");
@@ -312,7 +312,7 @@ fn a_round_that_was_cut_short_is_paid_for_and_does_not_count() {
     let whole: Vec<Observation> = (0..3).map(|arm| Observation::of(arm, arm as f64 * 0.1)).collect();
     experiment.record(&whole).unwrap();
     let before = experiment.assessment();
-    assert_eq!(experiment.cut(&whole[..2]), Ok(Recorded::Discarded));
+    assert_eq!(experiment.cut(&whole[..2]), Ok(RoundOutcome::Discarded));
     let after = experiment.assessment();
     assert_eq!((after.rounds, after.discarded_rounds, after.trials), (1, 1, 5));
     assert_eq!(after.arms[1].series, before.arms[1].series);
@@ -328,7 +328,7 @@ fn a_round_that_was_cut_short_is_paid_for_and_does_not_count() {
 fn a_void_trial_takes_only_its_own_comparisons_with_it() {
     let mut experiment = Experiment::new(Config::new(3)).unwrap();
     let round = [Observation::of(0, 1.0), Observation::void(1), Observation::of(2, 1.1)];
-    assert_eq!(experiment.record(&round), Ok(Recorded::Counted));
+    assert_eq!(experiment.record(&round), Ok(RoundOutcome::Counted));
     let a = experiment.assessment();
     assert_eq!([a.arms[1].rounds, a.arms[1].void, a.arms[2].rounds], [0, 1, 1]);
     experiment.record(&[Observation::void(0), Observation::of(1, 1.0), Observation::of(2, 1.0)]).unwrap();
@@ -351,7 +351,7 @@ fn a_setting_that_always_fails_counts_as_evidence_but_not_in_the_estimates_and_i
         experiment.record(&round).unwrap();
     }
     let a = experiment.assessment();
-    assert_eq!(a.arms[1].dropped, Some(Dropped { round: 3, reason: DropReason::Failing }));
+    assert_eq!(a.arms[1].dropped, Some(DroppedSetting { round: 3, reason: DropReason::Failing }));
     assert_eq!((a.arms[1].failed, a.arms[1].estimate), (3, None));
     assert!(a.arms[1].fails_more > 1.0 && a.arms[1].evidence < 2.0);
     assert!(a.arms[2].estimate.unwrap() > 0.0);
@@ -399,7 +399,7 @@ fn nonsense_is_refused_and_changes_nothing() {
         assert!(experiment.record(round).is_err());
     }
     assert_eq!((experiment.rounds(), experiment.trials()), (0, 0));
-    assert_eq!(experiment.record(&[]), Ok(Recorded::Discarded));
+    assert_eq!(experiment.record(&[]), Ok(RoundOutcome::Discarded));
 }
 
 #[test]

@@ -201,10 +201,10 @@ fn wide_group(sheet: &Sheet, free: &[usize]) -> Option<Vec<usize>> {
     None
 }
 
-type Recognised = (Kind, Vec<String>);
+type RecognisedDesign = (Kind, Vec<String>);
 
 /// Levels in rows, blocks in columns.
-fn wide(sheet: &Sheet, named: &NamedColumns, values: &[usize]) -> Result<Recognised, SheetError> {
+fn wide(sheet: &Sheet, named: &NamedColumns, values: &[usize]) -> Result<RecognisedDesign, SheetError> {
     let factor = match &named.factor {
         Some(name) => sheet.find(ColumnRole::Factor, name)?,
         None => (0..sheet.columns.len())
@@ -263,7 +263,7 @@ fn unused(sheet: &Sheet, used: &[usize]) -> Vec<String> {
 }
 
 /// One outcome in each row.
-fn long(sheet: &Sheet, named: &NamedColumns, value: usize) -> Result<Recognised, SheetError> {
+fn long(sheet: &Sheet, named: &NamedColumns, value: usize) -> Result<RecognisedDesign, SheetError> {
     let outcomes = sheet.outcomes(value)?;
     let block = match &named.block {
         Some(name) => Some(sheet.find(ColumnRole::Block, name)?),
@@ -400,7 +400,7 @@ fn two_by_two(
     others: &[usize],
     block: Option<usize>,
     y: &[f64],
-) -> Option<Result<Recognised, SheetError>> {
+) -> Option<Result<RecognisedDesign, SheetError>> {
     let [a, b] = *others else { return None };
     let ((first, in_first), (second, in_second)) = (coded(sheet, a), coded(sheet, b));
     let (Ok(first), Ok(second)) = (<[String; 2]>::try_from(first), <[String; 2]>::try_from(second)) else {

@@ -44,7 +44,7 @@ impl Sheet {
             .delimiter(separator(&head))
             .comment(Some(b'#'))
             .trim(csv::Trim::All)
-            .from_reader(head.as_slice().chain(Bounded { input, left: MOST_BYTES }));
+            .from_reader(head.as_slice().chain(BoundedReader { input, left: MOST_BYTES }));
         let problem = |error| complaint(file, error);
         let names: Vec<String> = reader.headers().map_err(problem)?.iter().map(str::to_owned).collect();
         if names.len() > MOST_COLUMNS {
@@ -157,12 +157,12 @@ impl Sheet {
 }
 
 /// Reads no more than is left, and then says so.
-struct Bounded<R> {
+struct BoundedReader<R> {
     input: R,
     left: u64,
 }
 
-impl<R: Read> Read for Bounded<R> {
+impl<R: Read> Read for BoundedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let read = self.input.read(buffer)?;
         self.left = self.left.checked_sub(read as u64).ok_or_else(|| {
@@ -217,12 +217,12 @@ fn complaint(file: &str, error: csv::Error) -> SheetError {
 
 #[cfg(test)]
 mod tests {
-    use super::Bounded;
+    use super::BoundedReader;
     use std::io::Read as _;
 
     #[test]
     fn no_more_is_read_than_is_left() {
-        let read = |left: u64| Bounded { input: &[7u8; 10][..], left }.read_to_end(&mut Vec::new());
+        let read = |left: u64| BoundedReader { input: &[7u8; 10][..], left }.read_to_end(&mut Vec::new());
         assert_eq!(read(10).ok(), Some(10));
         assert_eq!(read(9).map_err(|error| error.kind()), Err(std::io::ErrorKind::FileTooLarge));
     }

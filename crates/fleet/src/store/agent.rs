@@ -1,6 +1,6 @@
 use super::trials::{Batch, ended};
 use super::write::{ANOTHER, End, Head, Mark};
-use super::{PushStore, Trouble, Typed};
+use super::{PushStore, Trouble, TypedValue};
 use crate::address::{StoreAddress, said};
 use crate::rollout::{RolloutOrder, RolloutPhase, RolloutTask};
 use postgres::error::SqlState;
@@ -113,7 +113,7 @@ impl AgentStore {
     /// [`JournalError`], for one that isn't an agent of the fleet, too.
     pub fn hello(&mut self, version: &str, state: AgentState) -> Result<i64, JournalError> {
         let rtt = i64::try_from(state.rtt.as_micros()).unwrap_or(i64::MAX);
-        let parameters: [Typed<'_>; 5] = [
+        let parameters: [TypedValue<'_>; 5] = [
             (&version, Type::TEXT),
             (&state.unix_us, Type::INT8),
             (&rtt, Type::INT8),
@@ -160,7 +160,7 @@ impl AgentStore {
     /// # Errors
     /// [`JournalError`].
     pub fn keep(&mut self, job: &FleetJob, lease: Duration) -> Result<bool, JournalError> {
-        let parameters: [Typed<'_>; 3] =
+        let parameters: [TypedValue<'_>; 3] =
             [(&job.job, Type::INT8), (&job.token, Type::INT8), (&millis(lease), Type::INT8)];
         self.one("SELECT fleet_keep($1, $2, $3)", &parameters)
     }
@@ -176,7 +176,7 @@ impl AgentStore {
             JobEnd::Failed { why, experiment } => ("failed", why.as_str(), experiment.as_ref(), Duration::ZERO),
             JobEnd::Later { why, after } => ("later", why.as_str(), None, *after),
         };
-        let parameters: [Typed<'_>; 6] = [
+        let parameters: [TypedValue<'_>; 6] = [
             (&job.job, Type::INT8),
             (&job.token, Type::INT8),
             (&outcome, Type::TEXT),
@@ -222,7 +222,8 @@ impl AgentStore {
     /// # Errors
     /// [`JournalError`].
     pub fn rollout_said(&mut self, task: &RolloutTask, phase: RolloutPhase, why: &str) -> Result<bool, JournalError> {
-        let parameters: [Typed<'_>; 3] = [(&task.number, Type::INT8), (&phase.name(), Type::TEXT), (&why, Type::TEXT)];
+        let parameters: [TypedValue<'_>; 3] =
+            [(&task.number, Type::INT8), (&phase.name(), Type::TEXT), (&why, Type::TEXT)];
         self.one("SELECT fleet_rollout_said($1, $2, $3)", &parameters)
     }
 
@@ -237,14 +238,14 @@ impl AgentStore {
     fn one<T: for<'r> postgres::types::FromSql<'r>>(
         &mut self,
         sql: &str,
-        parameters: &[Typed<'_>],
+        parameters: &[TypedValue<'_>],
     ) -> Result<T, JournalError> {
         let rows = self.rows(sql, parameters)?;
         let none = || JournalError::Damaged { path: self.place.clone(), what: "a function gives no row".to_owned() };
         rows.first().ok_or_else(none)?.try_get(0).map_err(|error| self.failed(error))
     }
 
-    fn rows(&mut self, sql: &str, parameters: &[Typed<'_>]) -> Result<Vec<Row>, JournalError> {
+    fn rows(&mut self, sql: &str, parameters: &[TypedValue<'_>]) -> Result<Vec<Row>, JournalError> {
         self.client.query_typed(sql, parameters).map_err(|error| self.failed(error))
     }
 
@@ -261,7 +262,7 @@ impl PushStore for AgentStore {
     fn begin(&mut self, stored: &StoredExperiment, _site: &str) -> Result<Vec<Mark>, JournalError> {
         let (head, owner) = (Head::of(stored)?, &stored.owner);
         let labels: Vec<&str> = stored.arms.iter().map(|arm| arm.label.as_str()).collect();
-        let parameters: [Typed<'_>; 17] = [
+        let parameters: [TypedValue<'_>; 17] = [
             (&stored.id, Type::TEXT),
             (&stored.target, Type::TEXT),
             (&stored.tunnel, Type::TEXT),
@@ -310,7 +311,7 @@ impl PushStore for AgentStore {
                 .collect()
         };
         let deadline = |trial: &TrialRecord| i64::try_from(trial.spec.deadline.as_micros()).unwrap_or(i64::MAX);
-        let parameters: [Typed<'_>; 25] = [
+        let parameters: [TypedValue<'_>; 25] = [
             (&id, Type::TEXT),
             (&numbers, Type::INT8_ARRAY),
             (&phases, Type::TEXT_ARRAY),
@@ -347,7 +348,7 @@ impl PushStore for AgentStore {
             return Ok(false);
         }
         let end = End::of(stored.state, stored.ended_unix_us, stored.verdict.as_ref())?;
-        let parameters: [Typed<'_>; 9] = [
+        let parameters: [TypedValue<'_>; 9] = [
             (&stored.id, Type::TEXT),
             (&end.state.name(), Type::TEXT),
             (&end.ended_unix_us, Type::INT8),

@@ -32,13 +32,13 @@ use postgres::{Client, Row, Transaction};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use wt_journal::{
-    ExperimentSummary, Filter, Journal, JournalError, NewExperiment, Orphans, Owner, Prune, Pruned, Sighting, State,
-    StoredExperiment, TrialId, TrialRow, WithSamples,
+    ExperimentSummary, Filter, Journal, JournalError, NewExperiment, Orphans, Owner, Prune, PruneOutcome, Sighting,
+    State, StoredExperiment, TrialId, TrialRow, WithSamples,
 };
 use wt_trial::{TrialOutcome, TrialRecord, TrialSpec};
 
 /// A parameter of a statement with its type.
-type Typed<'a> = (&'a (dyn ToSql + Sync), Type);
+type TypedValue<'a> = (&'a (dyn ToSql + Sync), Type);
 
 /// A journal in PostgreSQL.
 pub struct PgJournal {
@@ -95,7 +95,7 @@ impl PgJournal {
     }
 
     /// The rows of a statement; what is borrowed is given back before anybody sees them.
-    fn rows_of(&self, sql: &str, parameters: &[Typed<'_>]) -> Result<Vec<Row>, Trouble> {
+    fn rows_of(&self, sql: &str, parameters: &[TypedValue<'_>]) -> Result<Vec<Row>, Trouble> {
         Ok(self.client.borrow_mut().query_typed(sql, parameters)?)
     }
 
@@ -175,7 +175,7 @@ impl Journal for PgJournal {
         self.write_import(experiment, trials)
     }
 
-    fn prune(&mut self, what: Prune) -> Result<Pruned, JournalError> {
+    fn prune(&mut self, what: Prune) -> Result<PruneOutcome, JournalError> {
         self.delete(&what)
     }
 

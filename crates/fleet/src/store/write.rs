@@ -7,8 +7,8 @@ use serde_json::Value;
 use std::collections::HashMap;
 use wt_journal::columns::{name_fault, phase_name, signed, to_json, unsigned};
 use wt_journal::{
-    ExperimentConfig, JournalError, NewExperiment, Orphans, Owner, Prune, Pruned, State, StoredExperiment, TrialId,
-    encode_samples,
+    ExperimentConfig, JournalError, NewExperiment, Orphans, Owner, Prune, PruneOutcome, State, StoredExperiment,
+    TrialId, encode_samples,
 };
 use wt_trial::{Sample, Status, TrialOutcome, TrialRecord, TrialSpec};
 
@@ -283,9 +283,9 @@ impl PgJournal {
         })
     }
 
-    pub(super) fn delete(&mut self, what: &Prune) -> Result<Pruned, JournalError> {
+    pub(super) fn delete(&mut self, what: &Prune) -> Result<PruneOutcome, JournalError> {
         if what.before_unix_us.is_none() && what.keep_newest.is_none() && what.ids.is_none() {
-            return Ok(Pruned::default());
+            return Ok(PruneOutcome::default());
         }
         self.transact(|t| {
             let (keys, kept) = choose(t, what)?;
@@ -311,7 +311,7 @@ impl PgJournal {
                 };
                 t.execute_typed(sql, &[(&keys, Type::INT8_ARRAY)])?;
             }
-            Ok(Pruned {
+            Ok(PruneOutcome {
                 ids: ids.iter().map(|row| row.try_get(0)).collect::<Result<_, _>>()?,
                 kept,
                 experiments: ids.len() as u64,

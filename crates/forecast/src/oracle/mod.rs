@@ -97,7 +97,7 @@ pub struct ExpectedArm {
 
 /// What is expected of all settings before the first trial. It is no evidence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Expected {
+pub struct Expectation {
     /// What nine in ten expectations on such paths keep below, as a share; a guess where there is no region.
     pub known_error: f64,
     /// The part of the world whose paths the model was compared on; empty where there is none.
@@ -216,7 +216,7 @@ impl Oracle {
         workload: &Workload,
         path: &PathFacts,
         asked: &dyn Fn(&Arm) -> bool,
-    ) -> Option<Expected> {
+    ) -> Option<Expectation> {
         let gains = self.gains(design, workload, path)?;
         let known = error_on(&self.scenario, workload);
         let error = self.taken_error(known, workload);
@@ -245,7 +245,7 @@ impl Oracle {
             }
         }
         remove(design, &arms);
-        Some(Expected { known_error: error, region, about: self.about.clone(), arms })
+        Some(Expectation { known_error: error, region, about: self.about.clone(), arms })
     }
 }
 
@@ -296,7 +296,7 @@ fn cut(time: &mut Duration, least: Duration, most: Duration) -> bool {
     !cut || *time >= least
 }
 
-impl Expected {
+impl Expectation {
     /// The weight of each candidate that was kept, the current settings not counted.
     #[must_use]
     pub fn weights(&self) -> Vec<f64> {

@@ -4,7 +4,7 @@ use wt_setup::design::{DesignFacts, Levels, design};
 use wt_units::Knob;
 
 /// What is compared on a far, lossy path by a host with this congestion control, and what is expected of it.
-fn chosen(cc: &str, given: &[&str]) -> (Design, Expected) {
+fn chosen(cc: &str, given: &[&str]) -> (Design, Expectation) {
     let scenario = presets::load("freebsd-scp").unwrap();
     let stack = StackConfig { congestion_control: cc.to_owned(), ..StackConfig::default() };
     let oracle = Oracle::new(&scenario, stack).unwrap();
@@ -21,7 +21,7 @@ fn chosen(cc: &str, given: &[&str]) -> (Design, Expected) {
     (design, expected)
 }
 
-fn of_settings<'a>(expected: &'a Expected, settings: &str) -> &'a ExpectedArm {
+fn of_settings<'a>(expected: &'a Expectation, settings: &str) -> &'a ExpectedArm {
     expected.arms.iter().find(|arm| arm.settings.to_string() == settings).unwrap()
 }
 
@@ -57,7 +57,7 @@ fn what_is_hopeless_is_left_out_unless_somebody_named_it() {
 #[test]
 fn what_is_kept_says_all_but_the_labels_and_is_read_back() {
     let (_, expected) = chosen("bbr", &[]);
-    let read: Expected = serde_json::from_value(expected.to_json()).unwrap();
+    let read: Expectation = serde_json::from_value(expected.to_json()).unwrap();
     let text = expected.to_json().to_string();
     assert_eq!(read.to_json(), expected.to_json());
     assert_eq!(read.weights(), expected.weights());

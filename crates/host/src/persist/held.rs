@@ -1,7 +1,7 @@
 //! What the sockets of connections with a target get, from the boot on: a unit of systemd for each target, which attaches the
 //! BPF program again before the network comes up.
 
-use super::Persisted;
+use super::PersistencePlan;
 use crate::boot::{UNITS, others_can_change, unit_path, unit_word};
 use crate::change::{Checkpoint, FileChange, Risk, ScopeName};
 use crate::hex::to_hex;
@@ -55,7 +55,11 @@ fn texts(program: &str, target: &str, rule: &ConnectionRule) -> [String; 2] {
 ///
 /// # Errors
 /// When a file that would be replaced can't be read.
-pub(super) fn files(system: &mut dyn System, checkpoint: &Checkpoint, persisted: &mut Persisted) -> SysResult<()> {
+pub(super) fn files(
+    system: &mut dyn System,
+    checkpoint: &Checkpoint,
+    persisted: &mut PersistencePlan,
+) -> SysResult<()> {
     let changes = || checkpoint.changes.iter().filter(|change| change.scope == ScopeName::Connection);
     let targets: BTreeSet<&String> = changes().map(|change| &change.target).collect();
     if targets.is_empty() {

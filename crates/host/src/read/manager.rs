@@ -7,7 +7,7 @@ use wt_sys::link::Link;
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Managers {
     /// tuned, if a profile is active.
-    pub tuned: Option<Tuned>,
+    pub tuned: Option<TunedDaemon>,
     /// Devices and who configures them.
     pub devices: BTreeMap<String, Manager>,
     /// Whether netplan has files.
@@ -16,7 +16,7 @@ pub struct Managers {
 
 /// What tuned does.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tuned {
+pub struct TunedDaemon {
     /// The active profile.
     pub profile: String,
     /// Whether it lets sysctl.d win over its profile.
@@ -147,7 +147,7 @@ fn netplan_names(system: &mut dyn System, device: &str) -> bool {
 
 /// # Source
 /// tuned(8), tuned-main.conf(5), tuned.conf(5).
-fn tuned(system: &mut dyn System) -> Option<Tuned> {
+fn tuned(system: &mut dyn System) -> Option<TunedDaemon> {
     let profile = text(system, "/etc/tuned/active_profile")?.split_whitespace().collect::<Vec<_>>().join(" ");
     if profile.is_empty() {
         return None;
@@ -168,7 +168,7 @@ fn tuned(system: &mut dyn System) -> Option<Tuned> {
             sysctls.extend(profile_sysctls(&conf));
         }
     }
-    Some(Tuned { profile, reapplies_sysctl, sysctls })
+    Some(TunedDaemon { profile, reapplies_sysctl, sysctls })
 }
 
 fn profile_text(system: &mut dyn System, name: &str) -> Option<String> {

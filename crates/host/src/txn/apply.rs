@@ -3,7 +3,7 @@ use super::error::TxnError;
 use super::guard::{Guard, GuardCommand};
 use super::held::{HeldChange, lock_here};
 use super::observe::observe;
-use super::outcome::{Applied, AppliedRow, RevertReport};
+use super::outcome::{AppliedRow, ApplyOutcome, RevertReport};
 use super::recovery::{recover_locked, waiting};
 use super::revert::{enter, revert, touches_mtu};
 use super::store::{Store, StoreLock};
@@ -16,7 +16,7 @@ use std::path::Path;
 use std::time::Duration;
 use wt_sys::SysError;
 
-/// The version of the JSON that [`Applied`] becomes.
+/// The version of the JSON that [`ApplyOutcome`] becomes.
 const SCHEMA_VERSION: u32 = 1;
 /// Times that what was written is checked before it counts as failed: links and drivers can take a moment.
 const CHECKS: usize = 5;
@@ -57,7 +57,7 @@ pub fn apply(
     survey: &Survey,
     plan: &Plan,
     options: &ApplyOptions,
-) -> Result<Applied, TxnError> {
+) -> Result<ApplyOutcome, TxnError> {
     let (mut transaction, _lock) = begin(system, store, survey, plan, options.confirm_within)?;
     // The guards depend on this process until it is done: they see its end, however it comes.
     let guards = transaction.prepare(options)?;
@@ -260,7 +260,7 @@ impl Transaction<'_> {
         self.verify().map_err(|(why, rows)| self.fail(why, rows))
     }
 
-    fn run(&mut self, options: &ApplyOptions) -> Result<Applied, TxnError> {
+    fn run(&mut self, options: &ApplyOptions) -> Result<ApplyOutcome, TxnError> {
         let mut rows = self.write_and_verify()?;
         if options.observe
             && let Err(why) = observe(self.system, &self.plan.changes, &self.plan.wanted, &mut rows)
@@ -347,8 +347,8 @@ impl Transaction<'_> {
         self.plan.changes.iter().map(row).collect()
     }
 
-    fn report(&self, applied: Vec<AppliedRow>) -> Applied {
-        Applied {
+    fn report(&self, applied: Vec<AppliedRow>) -> ApplyOutcome {
+        ApplyOutcome {
             schema_version: SCHEMA_VERSION,
             id: self.checkpoint.id,
             applied,

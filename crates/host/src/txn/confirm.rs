@@ -14,7 +14,8 @@ use wt_sys::SysError;
 
 /// What makes a change stay.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub struct Confirmed {
+#[schema(as = Confirmed)]
+pub struct ConfirmOutcome {
     /// The version of this form.
     pub schema_version: u32,
     /// Which change it is.
@@ -30,7 +31,7 @@ pub struct Confirmed {
 ///
 /// # Errors
 /// [`TxnError`]; unless it came too late, the change still waits afterwards.
-pub fn confirm(system: &mut dyn System, store: &Store, id: Option<CheckpointId>) -> Result<Confirmed, TxnError> {
+pub fn confirm(system: &mut dyn System, store: &Store, id: Option<CheckpointId>) -> Result<ConfirmOutcome, TxnError> {
     let _lock = lock_here(system, store)?;
     let reverted = recover_locked(system, store)?;
     let Some((checkpoint, mut state)) = waiting(system, store)? else {
@@ -78,7 +79,7 @@ pub(crate) fn confirm_locked(
     checkpoint: &Checkpoint,
     state: &mut State,
     survey: &Survey,
-) -> Result<Confirmed, TxnError> {
+) -> Result<ConfirmOutcome, TxnError> {
     let persisted = persist::files(system, checkpoint, survey)?;
     state.files.clone_from(&persisted.files);
     let stored = enter(system, store, checkpoint, state, Phase::Confirming);
@@ -89,7 +90,7 @@ pub(crate) fn confirm_locked(
         return Err(TxnError::NotPersistent { source });
     }
     let files = state.files.iter().map(|file| file.path.display().to_string()).collect();
-    Ok(Confirmed { schema_version: 1, id: checkpoint.id, files, notes: persisted.notes })
+    Ok(ConfirmOutcome { schema_version: 1, id: checkpoint.id, files, notes: persisted.notes })
 }
 
 /// Only what is in force can stay.

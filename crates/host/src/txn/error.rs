@@ -1,4 +1,4 @@
-use super::outcome::Applied;
+use super::outcome::ApplyOutcome;
 use crate::change::{CheckpointId, CheckpointIdError, Phase};
 use std::path::PathBuf;
 use wt_sys::SysError;
@@ -50,7 +50,7 @@ pub enum TxnError {
         /// What failed.
         cause: String,
         /// What was asked and granted, and whether it was put back.
-        report: Box<Applied>,
+        report: Box<ApplyOutcome>,
     },
     /// There is nothing that waits.
     #[error("no change waits for a confirmation")]

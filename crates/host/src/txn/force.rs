@@ -12,7 +12,7 @@ use serde::Serialize;
 
 /// A change that this program doesn't look after any more.
 #[derive(Debug, Clone, Serialize)]
-pub struct Released {
+pub struct ReleasedChange {
     /// The version of this form.
     pub schema_version: u32,
     /// Which.
@@ -29,7 +29,11 @@ pub struct Released {
 ///
 /// # Errors
 /// [`TxnError`]; what can't be put back is no error.
-pub fn undo_by_force(system: &mut dyn System, store: &Store, id: Option<CheckpointId>) -> Result<Released, TxnError> {
+pub fn undo_by_force(
+    system: &mut dyn System,
+    store: &Store,
+    id: Option<CheckpointId>,
+) -> Result<ReleasedChange, TxnError> {
     let _lock = lock_here(system, store)?;
     let id = which(system, store, id)?;
     let (checkpoint, mut state) = (store.read(system, id)?, store.read_state(system, id)?);
@@ -52,7 +56,7 @@ pub fn undo_by_force(system: &mut dyn System, store: &Store, id: Option<Checkpoi
 ///
 /// # Errors
 /// [`TxnError`].
-pub fn forget(system: &mut dyn System, store: &Store, id: CheckpointId) -> Result<Released, TxnError> {
+pub fn forget(system: &mut dyn System, store: &Store, id: CheckpointId) -> Result<ReleasedChange, TxnError> {
     let _lock = lock_here(system, store)?;
     let mut state = store.read_state(system, id)?;
     if state.phase.is_out_of_force() {
@@ -68,7 +72,7 @@ fn close(
     id: CheckpointId,
     state: &mut State,
     phase: Phase,
-) -> Result<Released, TxnError> {
+) -> Result<ReleasedChange, TxnError> {
     state.phase = phase;
     state.since_unix_s = system.now().unix_s;
     store.write_state(system, id, state)?;
@@ -99,7 +103,7 @@ fn released(
     store: &Store,
     id: CheckpointId,
     errors: Vec<String>,
-) -> Result<Released, TxnError> {
+) -> Result<ReleasedChange, TxnError> {
     let now = Snapshot::read(system)?;
     let kernel = KernelVersion::of(&system.identity().kernel);
     // One that can't be read any more is forgotten all the same.
@@ -107,5 +111,5 @@ fn released(
     let values = Values::of(&now, kernel);
     let stays = changes.iter().filter(|change| !change.unchanged && values.get(change).as_ref() == Some(&change.new));
     let stays = stays.map(|change| format!("{}={} on {}", change.key, change.new, change.target)).collect();
-    Ok(Released { schema_version: 1, id, stays, errors, backup: store.backup(id).display().to_string() })
+    Ok(ReleasedChange { schema_version: 1, id, stays, errors, backup: store.backup(id).display().to_string() })
 }

@@ -39,14 +39,14 @@ mod switch;
 mod undo;
 
 pub use apply::{ApplyOptions, apply, hold};
-pub use confirm::{Confirmed, confirm};
+pub use confirm::{ConfirmOutcome, confirm};
 pub use error::{StoreError, TxnError};
-pub use force::{Released, forget, undo_by_force};
+pub use force::{ReleasedChange, forget, undo_by_force};
 pub use guard::{GuardCommand, GuardOptions, guard};
 pub use held::HeldChange;
 pub use history::{Drift, HistoryRow, VerifyReport, history, pending, verify};
-pub use outcome::{Applied, AppliedRow, RevertReport};
-pub use recovery::{Recovered, damaged, is_unwatched, recover};
+pub use outcome::{AppliedRow, ApplyOutcome, RevertReport};
+pub use recovery::{RecoveredChange, damaged, is_unwatched, recover};
 pub use store::Store;
 pub(crate) use store::from_bytes;
 pub use switch::{in_force, switch};

@@ -5,7 +5,8 @@ use utoipa::ToSchema;
 
 /// What came of a change.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub struct Applied {
+#[schema(as = Applied)]
+pub struct ApplyOutcome {
     /// The version of this form.
     pub schema_version: u32,
     /// Which change it is.

@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// A change that nobody guarded any more and that was therefore put back, or brought to its end.
 #[derive(Debug, Clone)]
-pub struct Recovered {
+pub struct RecoveredChange {
     /// Which.
     pub checkpoint: CheckpointId,
     /// What came of it.
@@ -23,7 +23,7 @@ pub struct Recovered {
     pub notes: Vec<String>,
 }
 
-impl Recovered {
+impl RecoveredChange {
     /// The same as a finding.
     #[must_use]
     pub fn finding(&self) -> Finding {
@@ -60,8 +60,8 @@ impl Recovered {
 ///
 /// # Errors
 /// [`TxnError::Busy`] when somebody is at it, which is as well.
-pub fn recover(system: &mut dyn System, store: &Store) -> Result<Vec<Recovered>, TxnError> {
-    if !store.exists(system) || stale(system, store, Locked::No)?.is_empty() {
+pub fn recover(system: &mut dyn System, store: &Store) -> Result<Vec<RecoveredChange>, TxnError> {
+    if !store.exists(system) || stale(system, store, LockState::No)?.is_empty() {
         return Ok(Vec::new());
     }
     let _lock = store.lock(system)?;
@@ -73,27 +73,27 @@ pub fn recover(system: &mut dyn System, store: &Store) -> Result<Vec<Recovered>,
 /// # Errors
 /// [`TxnError`] when the store can't be read.
 pub fn is_unwatched(system: &mut dyn System, store: &Store) -> Result<bool, TxnError> {
-    Ok(store.exists(system) && !stale(system, store, Locked::No)?.is_empty())
+    Ok(store.exists(system) && !stale(system, store, LockState::No)?.is_empty())
 }
 
 /// The same by somebody who has the lock.
-pub(crate) fn recover_locked(system: &mut dyn System, store: &Store) -> Result<Vec<Recovered>, TxnError> {
+pub(crate) fn recover_locked(system: &mut dyn System, store: &Store) -> Result<Vec<RecoveredChange>, TxnError> {
     let mut recovered = Vec::new();
     let here = system.identity();
-    for (checkpoint, mut state) in stale(system, store, Locked::Yes)? {
+    for (checkpoint, mut state) in stale(system, store, LockState::Yes)? {
         bring_to_end(system, store, &checkpoint, &mut state);
         if checkpoint.ended_with_its_network(&here) {
             continue;
         }
         let State { phase, errors, notes, .. } = state;
-        recovered.push(Recovered { checkpoint: checkpoint.id, phase, errors, notes });
+        recovered.push(RecoveredChange { checkpoint: checkpoint.id, phase, errors, notes });
     }
     Ok(recovered)
 }
 
 /// Whether whoever looks has the lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Locked {
+enum LockState {
     No,
     Yes,
 }
@@ -101,7 +101,7 @@ enum Locked {
 /// Changes of this network namespace that are neither over nor held nor watched, and, with the lock, those that somebody has left half-way:
 /// whoever makes one has the lock all the while, and a guard may take it only after somebody who would build on the half. Files that aren't believed are passed over:
 /// whoever names such a change is told why.
-fn stale(system: &mut dyn System, store: &Store, locked: Locked) -> Result<Vec<(Checkpoint, State)>, TxnError> {
+fn stale(system: &mut dyn System, store: &Store, locked: LockState) -> Result<Vec<(Checkpoint, State)>, TxnError> {
     let here = system.identity();
     let boottime_ns = system.now().boottime_ns;
     let mut found = Vec::new();
@@ -111,9 +111,9 @@ fn stale(system: &mut dyn System, store: &Store, locked: Locked) -> Result<Vec<(
             continue;
         }
         let Ok(checkpoint) = store.read(system, id) else { continue };
-        let half_way = locked == Locked::Yes && is_half_way(state.phase);
+        let half_way = locked == LockState::Yes && is_half_way(state.phase);
         // Whoever has the lock also closes what ended with its namespace.
-        let has_ended = locked == Locked::Yes && checkpoint.ended_with_its_network(&here) && state.files.is_empty();
+        let has_ended = locked == LockState::Yes && checkpoint.ended_with_its_network(&here) && state.files.is_empty();
         if has_ended
             || checkpoint.concerns(&here) && (half_way || is_stale(&checkpoint, &state, &here, boottime_ns, store))
         {

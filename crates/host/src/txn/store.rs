@@ -23,7 +23,7 @@ pub(crate) struct StoreLock {
 }
 
 /// A file, and whether it could be locked.
-type Locked = (File, std::io::Result<()>);
+type LockedFile = (File, std::io::Result<()>);
 
 const STATE: &str = "state.json";
 const LAST_STATE: &str = "last-state.json";
@@ -157,7 +157,11 @@ impl Store {
     }
 
     /// Takes the lock, or gives back what tells of it later.
-    fn lock_within(&self, file: File, patience: Duration) -> Result<Result<StoreLock, StoreError>, Receiver<Locked>> {
+    fn lock_within(
+        &self,
+        file: File,
+        patience: Duration,
+    ) -> Result<Result<StoreLock, StoreError>, Receiver<LockedFile>> {
         if file.try_lock().is_ok() {
             return Ok(self.locked((file, Ok(()))));
         }
@@ -172,7 +176,7 @@ impl Store {
         }
     }
 
-    fn locked(&self, (mut file, locked): Locked) -> Result<StoreLock, StoreError> {
+    fn locked(&self, (mut file, locked): LockedFile) -> Result<StoreLock, StoreError> {
         locked.map_err(|error| self.lock_error(error))?;
         leave_card(&mut file);
         Ok(StoreLock { _file: file })

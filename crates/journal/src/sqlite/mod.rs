@@ -23,8 +23,8 @@ mod write;
 pub use file::default_path;
 
 use crate::{
-    ExperimentSummary, Filter, Journal, JournalError, NewExperiment, Orphans, Owner, Prune, Pruned, Sighting, State,
-    StoredExperiment, TrialId, TrialRow, WithSamples,
+    ExperimentSummary, Filter, Journal, JournalError, NewExperiment, Orphans, Owner, Prune, PruneOutcome, Sighting,
+    State, StoredExperiment, TrialId, TrialRow, WithSamples,
 };
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::path::{Path, PathBuf};
@@ -166,7 +166,7 @@ impl Journal for SqliteJournal {
         self.write_import(experiment, trials)
     }
 
-    fn prune(&mut self, what: Prune) -> Result<Pruned, JournalError> {
+    fn prune(&mut self, what: Prune) -> Result<PruneOutcome, JournalError> {
         self.delete(&what)
     }
 

@@ -1,7 +1,8 @@
 use super::codec::{phase_name, signed, to_json, unsigned};
 use super::{SqliteJournal, Trouble};
 use crate::{
-    JournalError, NewExperiment, Orphans, Owner, Prune, Pruned, State, StoredExperiment, TrialId, encode_samples, id,
+    JournalError, NewExperiment, Orphans, Owner, Prune, PruneOutcome, State, StoredExperiment, TrialId, encode_samples,
+    id,
 };
 use rusqlite::{ErrorCode, OptionalExtension as _, Transaction, TransactionBehavior, params};
 use std::path::Path;
@@ -187,9 +188,9 @@ impl SqliteJournal {
         })
     }
 
-    pub(super) fn delete(&mut self, what: &Prune) -> Result<Pruned, JournalError> {
+    pub(super) fn delete(&mut self, what: &Prune) -> Result<PruneOutcome, JournalError> {
         if what.before_unix_us.is_none() && what.keep_newest.is_none() && what.ids.is_none() {
-            return Ok(Pruned::default());
+            return Ok(PruneOutcome::default());
         }
         let pruned = self.transact(|t| {
             let kept = choose(t, what)?;
@@ -214,7 +215,7 @@ impl SqliteJournal {
                     "DELETE FROM experiments WHERE key IN (SELECT key FROM temp.pruned)"
                 })?;
             }
-            Ok(Pruned { experiments: ids.len() as u64, ids, kept, trials: unsigned(trials) })
+            Ok(PruneOutcome { experiments: ids.len() as u64, ids, kept, trials: unsigned(trials) })
         })?;
         if !what.dry_run {
             self.give_space_back()?;

@@ -12,8 +12,8 @@ use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 use std::time::Duration;
 use wt_journal::{
-    Arm, Filter, Journal, JournalError, NewExperiment, Orphans, Owner, Prune, Pruned, Sighting, SqliteJournal, State,
-    StoredExperiment, WithSamples, export_csv, export_json, import_journal, import_json,
+    Arm, Filter, Journal, JournalError, NewExperiment, Orphans, Owner, Prune, PruneOutcome, Sighting, SqliteJournal,
+    State, StoredExperiment, WithSamples, export_csv, export_json, import_journal, import_json,
 };
 use wt_trial::{
     Amount, Direction, Limits, Measures, Observed, PathFacts, Phase, Sample, Status, TrialOutcome, TrialRecord,
@@ -316,7 +316,7 @@ fn pruning_keeps_what_is_needed(journal: &mut dyn Journal) {
         finished(journal, id, (n as i64 + 1) * 10_000, 2, before);
     }
     journal.create_experiment(&experiment("running", 5)).unwrap();
-    assert_eq!(journal.prune(Prune::default()).unwrap(), Pruned::default(), "nothing said, nothing done");
+    assert_eq!(journal.prune(Prune::default()).unwrap(), PruneOutcome::default(), "nothing said, nothing done");
     let by_name = |ids: &[&str], dry_run| Prune {
         ids: Some(ids.iter().map(|id| (*id).to_owned()).collect()),
         dry_run,
@@ -428,7 +428,7 @@ fn pruning_spares_the_newest_and_those_under_way(journal: &mut dyn Journal) {
         let trial = journal.begin_trial(&spec(&id, 1, 0), started).unwrap();
         journal.finish_trial(trial, &outcome()).unwrap();
     }
-    let counts = |pruned: Pruned| (pruned.experiments, pruned.trials);
+    let counts = |pruned: PruneOutcome| (pruned.experiments, pruned.trials);
     let samples = Prune { before_unix_us: Some(4), samples_only: true, ..Prune::default() };
     assert_eq!(counts(journal.prune(samples).unwrap()), (2, 2));
     let thinned = journal.trials("e3", WithSamples::Yes).unwrap();

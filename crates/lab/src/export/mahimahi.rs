@@ -1,4 +1,4 @@
-use super::{Exported, OneWay, mean_rate, one_line};
+use super::{ExportedPath, OneWay, mean_rate, one_line};
 use crate::Scenario;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -16,9 +16,9 @@ const MOST_LINES: u64 = 2_000_000;
 ///
 /// # Source
 /// mm-delay(1), mm-loss(1) and mm-link(1) of mahimahi.
-pub(super) fn export(scenario: &Scenario, folder: &Path) -> Exported {
+pub(super) fn export(scenario: &Scenario, folder: &Path) -> ExportedPath {
     let (mut up, mut down) = (OneWay::of(scenario, true), OneWay::of(scenario, false));
-    let mut exported = Exported::default();
+    let mut exported = ExportedPath::default();
     let mut command = String::new();
     let mean = (up.delay + down.delay) / 2;
     let ms = (mean.as_secs_f64() * 1e3).round() as u64;

@@ -23,7 +23,7 @@ pub enum Emulator {
 
 /// What was made of a path for another emulator.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Exported {
+pub struct ExportedPath {
     /// The commands.
     pub script: String,
     /// What isn't in them, or not exactly.
@@ -47,7 +47,7 @@ pub struct ExportAnswer {
     pub not_expressed: Vec<String>,
 }
 
-impl Exported {
+impl ExportedPath {
     /// Makes commands of a path; they name their files in this folder. Nothing is written.
     #[must_use]
     pub fn new(scenario: &Scenario, emulator: Emulator, folder: &Path) -> Self {

@@ -1,4 +1,4 @@
-use super::{Exported, OneWay, mean_rate, one_line};
+use super::{ExportedPath, OneWay, mean_rate, one_line};
 use crate::Scenario;
 use std::time::Duration;
 use wt_link::{Discipline, Distribution, JitterConfig, LossConfig, RateConfig, WireLen};
@@ -8,8 +8,8 @@ use wt_units::{BitsPerSecond, Bytes};
 ///
 /// # Source
 /// tc-netem(8) of iproute2, for the order and the meaning of the parameters.
-pub(super) fn export(scenario: &Scenario) -> Exported {
-    let mut exported = Exported {
+pub(super) fn export(scenario: &Scenario) -> ExportedPath {
+    let mut exported = ExportedPath {
         script: format!(
             "#!/bin/sh\n# {}: {}\n# Run it as root on a router (or bridge) between both hosts, never on a sender itself: there netem's\n\
              # drops are told to TCP as local congestion. Both devices are taken to be Ethernet.\n: \"${{CLIENT_DEV:?the device towards the client}}\" \
@@ -17,7 +17,7 @@ pub(super) fn export(scenario: &Scenario) -> Exported {
             one_line(&scenario.name),
             one_line(&scenario.title)
         ),
-        ..Exported::default()
+        ..ExportedPath::default()
     };
     for (device, up) in [("$CLIENT_DEV", false), ("$SERVER_DEV", true)] {
         let mut one = OneWay::of(scenario, up);

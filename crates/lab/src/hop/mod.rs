@@ -3,9 +3,9 @@
 mod nat;
 
 use crate::host::{router_v4, router_v6};
-use crate::scenario::{Blocked, EcnTreatment, Hop, HopDirection, MssClamp, Scenario, StrippedOption};
+use crate::scenario::{BlockedTraffic, EcnTreatment, Hop, HopDirection, MssClamp, Scenario, StrippedOption};
 use crate::segment::{Buffer, Layout, Segment};
-use nat::{Nat, Translated};
+use nat::{Nat, Translation};
 use std::net::IpAddr;
 use std::rc::Rc;
 use wt_link::{Packet, Side, Time};
@@ -25,7 +25,7 @@ pub(crate) struct HopState {
 
 /// What becomes of a packet at a hop.
 #[derive(Debug)]
-pub(crate) enum Passed {
+pub(crate) enum HopOutcome {
     /// It goes on.
     On(Packet<Segment>),
     /// It ends here.
@@ -122,7 +122,7 @@ impl HopState {
     }
 
     /// A packet passes.
-    pub(crate) fn pass(&mut self, side: Side, now: Time, mut packet: Packet<Segment>) -> Passed {
+    pub(crate) fn pass(&mut self, side: Side, now: Time, mut packet: Packet<Segment>) -> HopOutcome {
         let applies = match self.config.direction {
             HopDirection::Both => true,
             HopDirection::Up => side == Side::AToB,
@@ -130,59 +130,59 @@ impl HopState {
         };
         let applies = applies && self.config.changes_packets();
         if applies && self.blocks(&packet) {
-            return Passed::Ended;
+            return HopOutcome::Ended;
         }
         if applies && self.config.ecn == EcnTreatment::Bleach {
             (packet.ect, packet.ce) = (false, false);
         }
         if !applies && self.nat.is_none() {
-            return Passed::On(packet);
+            return HopOutcome::On(packet);
         }
         if let Some((from, to)) = &self.last[side as usize]
             && Rc::ptr_eq(from, &packet.payload.buffer)
         {
             packet.payload.buffer = Rc::clone(to);
-            return Passed::On(packet);
+            return HopOutcome::On(packet);
         }
         let from = Rc::clone(&packet.payload.buffer);
         match self.changed(side, now, &from, applies) {
-            (Translated::Yes, None) => {}
-            (Translated::Yes, Some(to)) => {
+            (Translation::Yes, None) => {}
+            (Translation::Yes, Some(to)) => {
                 let to = Rc::new(to);
                 packet.payload.buffer = Rc::clone(&to);
                 if from.layout.segments() > 1 {
                     self.last[side as usize] = Some((from, to));
                 }
             }
-            (Translated::No, _) => return Passed::Ended,
-            (Translated::Own, _) => return Passed::Own(packet),
+            (Translation::No, _) => return HopOutcome::Ended,
+            (Translation::Own, _) => return HopOutcome::Own(packet),
         }
-        Passed::On(packet)
+        HopOutcome::On(packet)
     }
 
     /// The packet as it is behind the hop, if it is another one there.
-    fn changed(&mut self, side: Side, now: Time, from: &Buffer, applies: bool) -> (Translated, Option<Buffer>) {
+    fn changed(&mut self, side: Side, now: Time, from: &Buffer, applies: bool) -> (Translation, Option<Buffer>) {
         let layout = from.layout;
         let checksum = if layout.checksum.is_some() { TransportChecksum::Partial } else { TransportChecksum::Whole };
         // Small ones whole, because ICMP quotes packets; of super-packets only the headers matter.
         let whole = layout.transport == crate::segment::Transport::Other;
         let end = if whole { layout.len } else { layout.payload_at };
         let mut headers = from.bytes()[..end].to_vec();
-        let mut translated = Translated::Yes;
+        let mut translated = Translation::Yes;
         if let Some(nat) = self.nat.as_mut().filter(|_| side == Side::BToA) {
             translated = nat.inward(now.0, &mut headers, checksum);
         }
         if applies && self.rewrite(&mut headers, checksum, layout.v6) == Change::Drop {
-            return (Translated::No, None);
+            return (Translation::No, None);
         }
         if let Some(nat) = self.nat.as_mut().filter(|_| side == Side::AToB) {
             translated = nat.outward(now.0, &mut headers, checksum);
         }
-        if translated != Translated::Yes || headers == from.bytes()[..end] {
+        if translated != Translation::Yes || headers == from.bytes()[..end] {
             return (translated, None);
         }
         headers.extend_from_slice(&from.bytes()[end..]);
-        (Translated::Yes, Some(Buffer::of(headers, layout)))
+        (Translation::Yes, Some(Buffer::of(headers, layout)))
     }
 
     fn blocks(&self, packet: &Packet<Segment>) -> bool {
@@ -204,10 +204,10 @@ impl HopState {
             _ => first < 128,
         };
         self.config.block.iter().any(|blocked| match blocked {
-            Blocked::Icmp => icmp,
-            Blocked::IcmpErrors => icmp && error,
-            Blocked::Udp => protocol == Protocol::UDP,
-            Blocked::Fragments => fragment,
+            BlockedTraffic::Icmp => icmp,
+            BlockedTraffic::IcmpErrors => icmp && error,
+            BlockedTraffic::Udp => protocol == Protocol::UDP,
+            BlockedTraffic::Fragments => fragment,
         })
     }
 

@@ -39,7 +39,7 @@ pub(crate) struct Nat {
 
 /// What a packet is to a NAT.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Translated {
+pub(crate) enum Translation {
     /// It goes on, changed or not.
     Yes,
     /// There is no translation for it: it ends here.
@@ -55,11 +55,11 @@ impl Nat {
     }
 
     /// A packet from the inside.
-    pub(crate) fn outward(&mut self, now_ns: u64, packet: &mut [u8], checksum: TransportChecksum) -> Translated {
-        let Ok(IpView::V4(view)) = IpView::quoted(packet) else { return Translated::Yes };
+    pub(crate) fn outward(&mut self, now_ns: u64, packet: &mut [u8], checksum: TransportChecksum) -> Translation {
+        let Ok(IpView::V4(view)) = IpView::quoted(packet) else { return Translation::Yes };
         let (source, protocol) = (view.src(), view.protocol());
         if view.dst() == self.public {
-            return Translated::Own;
+            return Translation::Own;
         }
         if protocol == Protocol::ICMP
             && let Some(quoted) = quote_of(packet)
@@ -70,50 +70,50 @@ impl Nat {
                 edit_quote(packet, |quote| quote.set_destination(self.public.into(), Some(port)));
                 self.rewrite(packet, checksum, |edit, public| edit.set_source(public, None));
             }
-            return Translated::Yes;
+            return Translation::Yes;
         }
-        let Ok(edit) = PacketEdit::new(packet, checksum) else { return Translated::Yes };
+        let Ok(edit) = PacketEdit::new(packet, checksum) else { return Translation::Yes };
         let port = edit.ports().map(|(from, to)| if protocol == Protocol::ICMP { from.max(to) } else { from });
         let translated = match port {
             Some(port) => match self.map(now_ns, protocol.0, source, port) {
                 Some(port) => Some(port),
-                None => return Translated::No,
+                None => return Translation::No,
             },
             None => None,
         };
         self.last_inside = Some(source);
         self.rewrite(packet, checksum, |edit, public| edit.set_source(public, translated));
-        Translated::Yes
+        Translation::Yes
     }
 
     /// A packet from outside.
-    pub(crate) fn inward(&mut self, now_ns: u64, packet: &mut [u8], checksum: TransportChecksum) -> Translated {
-        let Ok(IpView::V4(view)) = IpView::quoted(packet) else { return Translated::Yes };
+    pub(crate) fn inward(&mut self, now_ns: u64, packet: &mut [u8], checksum: TransportChecksum) -> Translation {
+        let Ok(IpView::V4(view)) = IpView::quoted(packet) else { return Translation::Yes };
         let protocol = view.protocol();
         if view.dst() != self.public {
-            return Translated::No; // The inside has no addresses that are known outside.
+            return Translation::No; // The inside has no addresses that are known outside.
         }
         if protocol == Protocol::ICMP
             && let Some(quoted) = quote_of(packet)
         {
-            let Some(inside) = self.lookup(now_ns, quoted.protocol, quoted.src.1) else { return Translated::No };
+            let Some(inside) = self.lookup(now_ns, quoted.protocol, quoted.src.1) else { return Translation::No };
             edit_quote(packet, |quote| quote.set_source(inside.0.into(), Some(inside.1)));
             self.rewrite(packet, checksum, |edit, _| edit.set_destination(inside.0.into(), None));
-            return Translated::Yes;
+            return Translation::Yes;
         }
-        let Ok(edit) = PacketEdit::new(packet, checksum) else { return Translated::No };
+        let Ok(edit) = PacketEdit::new(packet, checksum) else { return Translation::No };
         let Some((request, port)) = edit.ports() else {
             // A later fragment, or a protocol without ports: for whoever sent last.
-            let Some(inside) = self.last_inside else { return Translated::No };
+            let Some(inside) = self.last_inside else { return Translation::No };
             self.rewrite(packet, checksum, |edit, _| edit.set_destination(inside.into(), None));
-            return Translated::Yes;
+            return Translation::Yes;
         };
         if protocol == Protocol::ICMP && request != 0 {
-            return Translated::Own;
+            return Translation::Own;
         }
-        let Some(inside) = self.lookup(now_ns, protocol.0, port) else { return Translated::Own };
+        let Some(inside) = self.lookup(now_ns, protocol.0, port) else { return Translation::Own };
         self.rewrite(packet, checksum, |edit, _| edit.set_destination(inside.0.into(), Some(inside.1)));
-        Translated::Yes
+        Translation::Yes
     }
 
     fn rewrite(
@@ -189,13 +189,13 @@ impl Nat {
 }
 
 /// What an ICMP error says of the packet that it is about.
-struct Quoted {
+struct QuotedPacket {
     protocol: u8,
     src: (Ipv4Addr, u16),
     dst: (Ipv4Addr, u16),
 }
 
-fn quote_of(packet: &[u8]) -> Option<Quoted> {
+fn quote_of(packet: &[u8]) -> Option<QuotedPacket> {
     let Ok(IpView::V4(view)) = IpView::new(packet) else { return None };
     if view.protocol() != Protocol::ICMP || view.fragment_offset() != 0 {
         return None;
@@ -205,7 +205,7 @@ fn quote_of(packet: &[u8]) -> Option<Quoted> {
     let ports = PacketEdit::new(&mut bytes, TransportChecksum::Whole).ok()?.ports()?;
     let icmp = quote.protocol() == Protocol::ICMP;
     let (from, to) = if icmp { (ports.0.max(ports.1), ports.0.max(ports.1)) } else { ports };
-    Some(Quoted { protocol: quote.protocol().0, src: (quote.src(), from), dst: (quote.dst(), to) })
+    Some(QuotedPacket { protocol: quote.protocol().0, src: (quote.src(), from), dst: (quote.dst(), to) })
 }
 
 /// Changes the packet that an ICMP error quotes.
@@ -255,7 +255,7 @@ mod tests {
 
     fn out(nat: &mut Nat, at: u64, from: (Ipv4Addr, u16), to: (Ipv4Addr, u16)) -> u16 {
         let mut packet = udp(from, to);
-        assert_eq!(nat.outward(at, &mut packet, TransportChecksum::Whole), Translated::Yes);
+        assert_eq!(nat.outward(at, &mut packet, TransportChecksum::Whole), Translation::Yes);
         let ((address, port), far) = seen(&packet);
         assert_eq!((address, far), (PUBLIC, to));
         port
@@ -270,13 +270,13 @@ mod tests {
         assert_ne!(other, 5000);
         for (port, wanted) in [(5000, inside(1)), (other, inside(2))] {
             let mut answer = udp((FAR, 53), (PUBLIC, port));
-            assert_eq!(nat.inward(3, &mut answer, TransportChecksum::Whole), Translated::Yes);
+            assert_eq!(nat.inward(3, &mut answer, TransportChecksum::Whole), Translation::Yes);
             assert_eq!(seen(&answer).1, (wanted, 5000));
         }
         let mut stray = udp((FAR, 53), (PUBLIC, 7));
-        assert_eq!(nat.inward(4, &mut stray, TransportChecksum::Whole), Translated::Own);
+        assert_eq!(nat.inward(4, &mut stray, TransportChecksum::Whole), Translation::Own);
         let mut direct = udp((FAR, 53), (inside(1), 5000));
-        assert_eq!(nat.inward(4, &mut direct, TransportChecksum::Whole), Translated::No);
+        assert_eq!(nat.inward(4, &mut direct, TransportChecksum::Whole), Translation::No);
     }
 
     #[test]
@@ -284,9 +284,9 @@ mod tests {
         let mut nat = Nat::new(PUBLIC, 60 * SECOND);
         out(&mut nat, 0, (inside(1), 5000), (FAR, 53));
         let mut answer = udp((FAR, 53), (PUBLIC, 5000));
-        assert_eq!(nat.inward(59 * SECOND, &mut answer, TransportChecksum::Whole), Translated::Yes, "used again");
+        assert_eq!(nat.inward(59 * SECOND, &mut answer, TransportChecksum::Whole), Translation::Yes, "used again");
         let mut answer = udp((FAR, 53), (PUBLIC, 5000));
-        assert_eq!(nat.inward(120 * SECOND, &mut answer, TransportChecksum::Whole), Translated::Own);
+        assert_eq!(nat.inward(120 * SECOND, &mut answer, TransportChecksum::Whole), Translation::Own);
         assert_eq!(out(&mut nat, 121 * SECOND, (inside(2), 5000), (FAR, 53)), 5000, "the port is free again");
     }
 
@@ -296,7 +296,7 @@ mod tests {
         out(&mut nat, 0, (inside(1), 5000), (FAR, 53));
         let port = out(&mut nat, 0, (inside(2), 5000), (FAR, 53));
         let mut error = port_unreachable(&udp((PUBLIC, port), (FAR, 53)), FAR.into()).unwrap();
-        assert_eq!(nat.inward(1, &mut error, TransportChecksum::Whole), Translated::Yes);
+        assert_eq!(nat.inward(1, &mut error, TransportChecksum::Whole), Translation::Yes);
         let Ok(IpView::V4(view)) = IpView::new(&error) else { panic!() };
         let icmp = Icmpv4View::new(view.payload()).unwrap();
         assert!(view.checksum_ok() && icmp.checksum_ok());
@@ -304,7 +304,7 @@ mod tests {
         assert_eq!(seen(icmp.quote().unwrap().as_bytes()), ((inside(2), 5000), (FAR, 53)));
         // And the other way round: the inside refuses what came from outside.
         let mut refusal = port_unreachable(&udp((FAR, 53), (inside(2), 5000)), inside(2).into()).unwrap();
-        assert_eq!(nat.outward(2, &mut refusal, TransportChecksum::Whole), Translated::Yes);
+        assert_eq!(nat.outward(2, &mut refusal, TransportChecksum::Whole), Translation::Yes);
         let Ok(IpView::V4(view)) = IpView::new(&refusal) else { panic!() };
         let icmp = Icmpv4View::new(view.payload()).unwrap();
         assert!(icmp.checksum_ok());
@@ -319,11 +319,11 @@ mod tests {
             let from = (inside((number >> 16) as u8 + 1), number as u16);
             let mut packet = udp(from, (FAR, 53));
             let result = nat.outward(0, &mut packet, TransportChecksum::Whole);
-            assert_eq!(result == Translated::Yes, (number as usize) < MOST, "{number}");
+            assert_eq!(result == Translation::Yes, (number as usize) < MOST, "{number}");
         }
         assert!(nat.outside.len() <= MOST && nat.inside.len() <= MOST);
         let mut packet = udp((inside(9), 9), (FAR, 53));
-        assert_eq!(nat.outward(3 * SECOND, &mut packet, TransportChecksum::Whole), Translated::Yes);
+        assert_eq!(nat.outward(3 * SECOND, &mut packet, TransportChecksum::Whole), Translation::Yes);
         assert_eq!(nat.outside.len(), 1);
     }
 }

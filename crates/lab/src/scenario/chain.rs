@@ -5,11 +5,11 @@
 
 use super::ScenarioError;
 use super::read::{RawLink, Reader};
-use super::value::Spanned;
+use super::value::SpannedValue;
 
 impl Reader<'_> {
     /// The links in order from the client: as written, or as `from` and `to` say when they are there.
-    pub(super) fn chain(&self, links: &[Spanned<RawLink>]) -> Result<Vec<usize>, ScenarioError> {
+    pub(super) fn chain(&self, links: &[SpannedValue<RawLink>]) -> Result<Vec<usize>, ScenarioError> {
         let named = |link: &RawLink| link.from.is_some() || link.to.is_some();
         if !links.iter().any(|link| named(link.get_ref())) {
             return Ok((0..links.len()).collect());
@@ -41,7 +41,7 @@ impl Reader<'_> {
     }
 
     /// What a link joins: both ends must be named.
-    fn joint<'a>(&self, link: &'a Spanned<RawLink>) -> Result<(&'a str, &'a str), ScenarioError> {
+    fn joint<'a>(&self, link: &'a SpannedValue<RawLink>) -> Result<(&'a str, &'a str), ScenarioError> {
         let raw = link.get_ref();
         match (&raw.from, &raw.to) {
             (Some(from), Some(to)) => Ok((from.get_ref(), to.get_ref())),
@@ -53,7 +53,7 @@ impl Reader<'_> {
         }
     }
 
-    fn joint_wrong(&self, link: &Spanned<RawLink>, field: &str, node: &str, what: &str) -> ScenarioError {
+    fn joint_wrong(&self, link: &SpannedValue<RawLink>, field: &str, node: &str, what: &str) -> ScenarioError {
         let raw = link.get_ref();
         let value = if field == "from" { &raw.from } else { &raw.to };
         let at = value.as_ref().map_or(link.span().start, |value| value.span().start);

@@ -7,14 +7,14 @@ use wt_units::format_duration;
 
 /// A stage with its figures, in the text grammar of scenario files.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Described {
+pub struct DescribedStage {
     /// What it is.
     pub stage: &'static str,
     /// Field and value.
     pub fields: Vec<(&'static str, String)>,
 }
 
-impl std::fmt::Display for Described {
+impl std::fmt::Display for DescribedStage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.stage)?;
         for (index, (field, value)) in self.fields.iter().enumerate() {
@@ -26,7 +26,7 @@ impl std::fmt::Display for Described {
 
 impl Direction {
     /// What packets pass before the queue, in order: losses, outages, a policer.
-    pub(crate) fn described_before(&self) -> impl Iterator<Item = Described> + '_ {
+    pub(crate) fn described_before(&self) -> impl Iterator<Item = DescribedStage> + '_ {
         self.before.iter().map(described)
     }
 }
@@ -34,11 +34,11 @@ impl Direction {
 impl Scenario {
     /// What packets pass on a link, in order: towards the server, and towards the client.
     #[must_use]
-    pub fn described(&self, link: &Link) -> [Vec<Described>; 2] {
+    pub fn described(&self, link: &Link) -> [Vec<DescribedStage>; 2] {
         let stages = link.stages();
         let shared = stages.medium.map(|medium| {
             let fields = [("rate", medium.rate.to_string()), ("delay", time(medium.extent))].into_iter();
-            Described { stage: "shared medium", fields: fields.chain(bound(&medium.bound)).collect() }
+            DescribedStage { stage: "shared medium", fields: fields.chain(bound(&medium.bound)).collect() }
         });
         [&stages.forward, &stages.backward]
             .map(|stages| stages.iter().map(described).chain(shared.iter().cloned()).collect())
@@ -49,7 +49,7 @@ fn time(time: Duration) -> String {
     format_duration(time)
 }
 
-fn described(stage: &StageConfig) -> Described {
+fn described(stage: &StageConfig) -> DescribedStage {
     let fields = match stage {
         StageConfig::Mtu { mtu } => vec![("bytes", mtu.get().to_string())],
         StageConfig::Loss(config) => loss(config),
@@ -91,7 +91,7 @@ fn described(stage: &StageConfig) -> Described {
             fields
         }
     };
-    Described { stage: stage.name(), fields }
+    DescribedStage { stage: stage.name(), fields }
 }
 
 fn loss(config: &LossConfig) -> Vec<(&'static str, String)> {

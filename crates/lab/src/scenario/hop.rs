@@ -4,7 +4,7 @@ use super::ScenarioError;
 use super::limits::{self, Limit};
 use super::raw::RawHop;
 use super::read::Reader;
-use super::value::Spanned;
+use super::value::SpannedValue;
 use std::time::Duration;
 use wt_units::{format_duration, suggestion};
 
@@ -23,7 +23,7 @@ pub struct Hop {
     /// What it does about ECN.
     pub ecn: EcnTreatment,
     /// What it doesn't let through.
-    pub block: Vec<Blocked>,
+    pub block: Vec<BlockedTraffic>,
     /// In which direction it does all of this; NAT and ICMP have no direction.
     pub direction: HopDirection,
     /// Whether it translates the addresses and ports of IPv4 packets from the client's side to its own, and how long it
@@ -84,7 +84,7 @@ pub enum EcnTreatment {
 
 /// What a hop doesn't let through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Blocked {
+pub enum BlockedTraffic {
     /// ICMP of both versions (but not neighbour discovery, which ends at a link).
     Icmp,
     /// Only ICMP's error messages, packet too big among them.
@@ -256,11 +256,11 @@ const STRIPPED: [(&str, StrippedOption); 5] = [
     ("fast-open", StrippedOption::FastOpen),
 ];
 
-const BLOCKED: [(&str, Blocked); 4] = [
-    ("icmp", Blocked::Icmp),
-    ("icmp-errors", Blocked::IcmpErrors),
-    ("udp", Blocked::Udp),
-    ("fragments", Blocked::Fragments),
+const BLOCKED: [(&str, BlockedTraffic); 4] = [
+    ("icmp", BlockedTraffic::Icmp),
+    ("icmp-errors", BlockedTraffic::IcmpErrors),
+    ("udp", BlockedTraffic::Udp),
+    ("fragments", BlockedTraffic::Fragments),
 ];
 
 const ECN: [(&str, EcnTreatment); 4] = [
@@ -290,7 +290,7 @@ impl Reader<'_> {
     /// Reads the table of a hop; `first` says that it stands in front of the first link.
     pub(super) fn hop(&self, raw: &RawHop, of: &str, first: bool) -> Result<Hop, ScenarioError> {
         let field = |name: &str| format!("{of}.{name}");
-        let number = |name: &str, value: &Option<Spanned<i64>>, allowed| {
+        let number = |name: &str, value: &Option<SpannedValue<i64>>, allowed| {
             value.as_ref().map(|value| self.integer(&field(name), value, allowed)).transpose()
         };
         let mss = number("mss", &raw.mss, &limits::MSS)?;
@@ -320,7 +320,7 @@ impl Reader<'_> {
 
     fn hop_icmp(&self, raw: &RawHop, of: &str) -> Result<HopIcmp, ScenarioError> {
         let field = |name: &str| format!("{of}.{name}");
-        let number = |name: &str, value: &Option<Spanned<i64>>, allowed| {
+        let number = |name: &str, value: &Option<SpannedValue<i64>>, allowed| {
             value.as_ref().map(|value| self.integer(&field(name), value, allowed)).transpose()
         };
         let rate = number("icmp_per_second", &raw.icmp_per_second, &limits::ICMP_RATE)?;
@@ -355,7 +355,7 @@ impl Reader<'_> {
         }))
     }
 
-    fn mss_clamp(&self, field: &str, value: &Spanned<toml::Value>) -> Result<MssClamp, ScenarioError> {
+    fn mss_clamp(&self, field: &str, value: &SpannedValue<toml::Value>) -> Result<MssClamp, ScenarioError> {
         match value.get_ref() {
             toml::Value::String(text) if text == "pmtu" => Ok(MssClamp::Pmtu),
             toml::Value::Integer(number) => u16::try_from(*number)
@@ -378,7 +378,7 @@ impl Reader<'_> {
     fn word<T: Copy>(
         &self,
         field: &str,
-        value: Option<&Spanned<String>>,
+        value: Option<&SpannedValue<String>>,
         table: &[(&'static str, T)],
     ) -> Result<Option<T>, ScenarioError> {
         let Some(value) = value else { return Ok(None) };
@@ -393,7 +393,7 @@ impl Reader<'_> {
     fn words<T: Copy>(
         &self,
         field: &str,
-        values: Option<&[Spanned<String>]>,
+        values: Option<&[SpannedValue<String>]>,
         table: &[(&'static str, T)],
     ) -> Result<Vec<T>, ScenarioError> {
         let values = values.unwrap_or_default().iter();

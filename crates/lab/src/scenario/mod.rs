@@ -31,10 +31,10 @@ mod value;
 pub mod presets;
 
 pub use builder::{DirectionBuilder, InvalidScenario, LinkBuilder, Radio, ScenarioBuilder};
-pub use describe::Described;
+pub use describe::DescribedStage;
 pub use disturb::Disturbance;
 pub use facts::FullSize;
-pub use hop::{Blocked, EcnTreatment, Hop, HopDirection, HopIcmp, MiddleHost, MssClamp, StrippedOption};
+pub use hop::{BlockedTraffic, EcnTreatment, Hop, HopDirection, HopIcmp, MiddleHost, MssClamp, StrippedOption};
 pub use read::ScenarioError;
 
 use std::time::Duration;

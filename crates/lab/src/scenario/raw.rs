@@ -1,4 +1,4 @@
-use super::value::Spanned;
+use super::value::SpannedValue;
 use serde::{Deserialize, Deserializer};
 use std::time::Duration;
 use wt_units::{BitsPerSecond, Bytes, Ratio, parse_duration, serde_duration};
@@ -252,21 +252,21 @@ pub(super) struct Thinning {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawHop {
-    pub(super) mss_clamp: Option<Spanned<toml::Value>>,
-    pub(super) mss: Option<Spanned<i64>>,
-    pub(super) window_scale: Option<Spanned<i64>>,
-    pub(super) strip: Option<Vec<Spanned<String>>>,
-    pub(super) ecn: Option<Spanned<String>>,
-    pub(super) block: Option<Vec<Spanned<String>>>,
-    pub(super) direction: Option<Spanned<String>>,
+    pub(super) mss_clamp: Option<SpannedValue<toml::Value>>,
+    pub(super) mss: Option<SpannedValue<i64>>,
+    pub(super) window_scale: Option<SpannedValue<i64>>,
+    pub(super) strip: Option<Vec<SpannedValue<String>>>,
+    pub(super) ecn: Option<SpannedValue<String>>,
+    pub(super) block: Option<Vec<SpannedValue<String>>>,
+    pub(super) direction: Option<SpannedValue<String>>,
     pub(super) nat: Option<bool>,
-    pub(super) nat_idle: Option<Spanned<String>>,
-    pub(super) too_big: Option<Spanned<String>>,
-    pub(super) too_big_mtu: Option<Spanned<i64>>,
+    pub(super) nat_idle: Option<SpannedValue<String>>,
+    pub(super) too_big: Option<SpannedValue<String>>,
+    pub(super) too_big_mtu: Option<SpannedValue<i64>>,
     pub(super) time_exceeded: Option<bool>,
     pub(super) echo: Option<bool>,
-    pub(super) icmp_per_second: Option<Spanned<i64>>,
-    pub(super) icmp_burst: Option<Spanned<i64>>,
-    pub(super) host: Option<Spanned<String>>,
-    pub(super) host_mtu: Option<Spanned<i64>>,
+    pub(super) icmp_per_second: Option<SpannedValue<i64>>,
+    pub(super) icmp_burst: Option<SpannedValue<i64>>,
+    pub(super) host: Option<SpannedValue<String>>,
+    pub(super) host_mtu: Option<SpannedValue<i64>>,
 }

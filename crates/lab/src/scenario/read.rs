@@ -1,6 +1,6 @@
 use super::limits::{self, Limit};
 use super::raw::{self, RawHop};
-use super::value::{self, Mistake, Spanned, ValueError};
+use super::value::{self, Mistake, SpannedValue, ValueError};
 use super::{Direction, Link, LossBy, QueueBound, Scenario};
 use serde::Deserialize;
 use std::cell::RefCell;
@@ -35,54 +35,54 @@ struct RawScenario {
     client: RawHost,
     #[serde(default)]
     server: RawHost,
-    link: Vec<Spanned<RawLink>>,
+    link: Vec<SpannedValue<RawLink>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
 struct RawHost {
-    mtu: Option<Spanned<i64>>,
+    mtu: Option<SpannedValue<i64>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawLink {
     pub(super) name: String,
-    pub(super) from: Option<Spanned<String>>,
-    pub(super) to: Option<Spanned<String>>,
-    hop: Option<Spanned<RawHop>>,
-    mtu: Option<Spanned<i64>>,
+    pub(super) from: Option<SpannedValue<String>>,
+    pub(super) to: Option<SpannedValue<String>>,
+    hop: Option<SpannedValue<RawHop>>,
+    mtu: Option<SpannedValue<i64>>,
     icmp: Option<bool>,
-    framing: Option<Spanned<String>>,
+    framing: Option<SpannedValue<String>>,
     half_duplex: Option<bool>,
-    down: Spanned<RawDirection>,
-    up: Spanned<RawDirection>,
+    down: SpannedValue<RawDirection>,
+    up: SpannedValue<RawDirection>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct RawDirection {
-    rate: Option<Spanned<String>>,
-    delay: Option<Spanned<String>>,
-    jitter: Option<Spanned<String>>,
-    queue: Option<Spanned<String>>,
-    queue_packets: Option<Spanned<i64>>,
-    loss: Option<Spanned<String>>,
-    loss_by: Option<Spanned<String>>,
-    pub(super) loss_model: Option<Spanned<raw::Loss>>,
-    pub(super) outages: Option<Spanned<raw::Outages>>,
-    pub(super) jitter_model: Option<Spanned<raw::Jitter>>,
-    pub(super) reorder: Option<Spanned<raw::Reorder>>,
-    pub(super) duplicate: Option<Spanned<Ratio>>,
-    pub(super) corrupt: Option<Spanned<raw::Corrupt>>,
-    pub(super) steps: Option<Spanned<raw::Steps>>,
-    pub(super) trace: Option<Spanned<raw::TraceFile>>,
-    pub(super) bucket: Option<Spanned<raw::Bucket>>,
-    pub(super) modem: Option<Spanned<raw::Modem>>,
-    pub(super) aqm: Option<Spanned<raw::Aqm>>,
-    pub(super) policer: Option<Spanned<raw::Policer>>,
-    pub(super) airtime: Option<Spanned<raw::Airtime>>,
-    pub(super) thinning: Option<Spanned<raw::Thinning>>,
+    rate: Option<SpannedValue<String>>,
+    delay: Option<SpannedValue<String>>,
+    jitter: Option<SpannedValue<String>>,
+    queue: Option<SpannedValue<String>>,
+    queue_packets: Option<SpannedValue<i64>>,
+    loss: Option<SpannedValue<String>>,
+    loss_by: Option<SpannedValue<String>>,
+    pub(super) loss_model: Option<SpannedValue<raw::Loss>>,
+    pub(super) outages: Option<SpannedValue<raw::Outages>>,
+    pub(super) jitter_model: Option<SpannedValue<raw::Jitter>>,
+    pub(super) reorder: Option<SpannedValue<raw::Reorder>>,
+    pub(super) duplicate: Option<SpannedValue<Ratio>>,
+    pub(super) corrupt: Option<SpannedValue<raw::Corrupt>>,
+    pub(super) steps: Option<SpannedValue<raw::Steps>>,
+    pub(super) trace: Option<SpannedValue<raw::TraceFile>>,
+    pub(super) bucket: Option<SpannedValue<raw::Bucket>>,
+    pub(super) modem: Option<SpannedValue<raw::Modem>>,
+    pub(super) aqm: Option<SpannedValue<raw::Aqm>>,
+    pub(super) policer: Option<SpannedValue<raw::Policer>>,
+    pub(super) airtime: Option<SpannedValue<raw::Airtime>>,
+    pub(super) thinning: Option<SpannedValue<raw::Thinning>>,
 }
 
 /// Turns spans into lines of one file.
@@ -152,23 +152,28 @@ impl Reader<'_> {
     }
 
     /// An error of one field.
-    pub(super) fn wrong<T>(&self, field: &str, value: &Spanned<T>, why: impl std::fmt::Display) -> ScenarioError {
+    pub(super) fn wrong<T>(&self, field: &str, value: &SpannedValue<T>, why: impl std::fmt::Display) -> ScenarioError {
         self.error(value.span().start, format!("{field}: {why}"))
     }
 
-    pub(super) fn integer(&self, field: &str, value: &Spanned<i64>, limit: &Limit<u32>) -> Result<u32, ScenarioError> {
+    pub(super) fn integer(
+        &self,
+        field: &str,
+        value: &SpannedValue<i64>,
+        limit: &Limit<u32>,
+    ) -> Result<u32, ScenarioError> {
         let number = u32::try_from(*value.get_ref()).ok().filter(|number| limit.allows(number));
         number.ok_or_else(|| self.wrong(field, value, limit.out_of_range(value.get_ref())))
     }
 
-    pub(super) fn host_mtu(&self, field: &str, value: Option<&Spanned<i64>>) -> Result<u32, ScenarioError> {
+    pub(super) fn host_mtu(&self, field: &str, value: Option<&SpannedValue<i64>>) -> Result<u32, ScenarioError> {
         value.map_or(Ok(limits::USUAL_HOST_MTU), |value| self.integer(field, value, &limits::HOST_MTU))
     }
 
     pub(super) fn duration(
         &self,
         field: &str,
-        value: Option<&Spanned<String>>,
+        value: Option<&SpannedValue<String>>,
         limit: &Limit<Duration>,
     ) -> Result<Duration, ScenarioError> {
         let Some(value) = value else { return Ok(Duration::ZERO) };
@@ -179,11 +184,11 @@ impl Reader<'_> {
     }
 
     /// An error of a field whose text has no meaning, or one that can't be.
-    fn unreadable(&self, field: &str, value: &Spanned<String>, why: &ParseError, allowed: &str) -> ScenarioError {
+    fn unreadable(&self, field: &str, value: &SpannedValue<String>, why: &ParseError, allowed: &str) -> ScenarioError {
         self.wrong(field, value, format!("{why}; allowed is {allowed}"))
     }
 
-    fn link(&self, spanned: &Spanned<RawLink>, first: bool) -> Result<Link, ScenarioError> {
+    fn link(&self, spanned: &SpannedValue<RawLink>, first: bool) -> Result<Link, ScenarioError> {
         let raw = spanned.get_ref();
         limits::link_name(&raw.name).map_err(|why| self.error(spanned.span().start, why))?;
         let field = |name: &str| format!("link \"{}\", {name}", raw.name);
@@ -211,7 +216,7 @@ impl Reader<'_> {
 
     fn direction(
         &self,
-        spanned: &Spanned<RawDirection>,
+        spanned: &SpannedValue<RawDirection>,
         of: &str,
         framing: &Framing,
     ) -> Result<Direction, ScenarioError> {
@@ -234,7 +239,7 @@ impl Reader<'_> {
     }
 
     /// As written, or the fastest that its steps or its trace come to.
-    fn rate(&self, spanned: &Spanned<RawDirection>, of: &str) -> Result<BitsPerSecond, ScenarioError> {
+    fn rate(&self, spanned: &SpannedValue<RawDirection>, of: &str) -> Result<BitsPerSecond, ScenarioError> {
         let raw = spanned.get_ref();
         let varying = raw.steps.is_some() || raw.trace.is_some();
         let Some(value) = &raw.rate else {

@@ -1,6 +1,6 @@
 use super::raw::{self, AqmKind, JitterKind, LossKind};
 use super::read::{RawDirection, Reader};
-use super::value::Spanned;
+use super::value::SpannedValue;
 use super::{Direction, Radio, ScenarioError, limits};
 use std::io::Read as _;
 use std::path::Path;
@@ -101,7 +101,7 @@ impl Reader<'_> {
         &'a self,
         of: &'a str,
         name: &'static str,
-        value: Option<&'a Spanned<T>>,
+        value: Option<&'a SpannedValue<T>>,
     ) -> Option<(Table<'a>, &'a T)> {
         value.map(|value| (Table { reader: self, of, name, span: value.span() }, value.get_ref()))
     }

@@ -13,12 +13,12 @@ use toml::de::{DeInteger, DeTable, DeValue};
 
 /// A value and the bytes of the file where it stands.
 #[derive(Debug, Clone)]
-pub(super) struct Spanned<T> {
+pub(super) struct SpannedValue<T> {
     span: Range<usize>,
     value: T,
 }
 
-impl<T> Spanned<T> {
+impl<T> SpannedValue<T> {
     pub(super) fn span(&self) -> Range<usize> {
         self.span.clone()
     }
@@ -158,7 +158,7 @@ impl<'de> Node<'_> {
     }
 }
 
-/// What [`Spanned`] calls itself while it is read.
+/// What [`SpannedValue`] calls itself while it is read.
 const SPANNED: &str = "Spanned with its place";
 
 impl<'de> Deserializer<'de> for Node<'_> {
@@ -186,7 +186,11 @@ impl<'de> Deserializer<'de> for Node<'_> {
         _len: usize,
         visitor: V,
     ) -> Result<V::Value, ValueError> {
-        if name == SPANNED { visitor.visit_seq(Placed { node: self, next: 0 }) } else { self.deserialize_any(visitor) }
+        if name == SPANNED {
+            visitor.visit_seq(PlacedValue { node: self, next: 0 })
+        } else {
+            self.deserialize_any(visitor)
+        }
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -256,13 +260,13 @@ impl<'de, 't, I: Iterator<Item = &'t toml::Spanned<DeValue<'t>>>> SeqAccess<'de>
     }
 }
 
-/// The three parts of a [`Spanned`].
-struct Placed<'t> {
+/// The three parts of a [`SpannedValue`].
+struct PlacedValue<'t> {
     node: Node<'t>,
     next: usize,
 }
 
-impl<'de> SeqAccess<'de> for Placed<'_> {
+impl<'de> SeqAccess<'de> for PlacedValue<'_> {
     type Error = ValueError;
 
     fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, ValueError> {
@@ -276,22 +280,22 @@ impl<'de> SeqAccess<'de> for Placed<'_> {
     }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Spanned<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for SpannedValue<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Parts<T>(PhantomData<T>);
 
         impl<'de, T: Deserialize<'de>> Visitor<'de> for Parts<T> {
-            type Value = Spanned<T>;
+            type Value = SpannedValue<T>;
 
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("a value")
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Spanned<T>, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<SpannedValue<T>, A::Error> {
                 let missing = || de::Error::custom("only a scenario file's values know where they stand");
                 let start = parts.next_element()?.ok_or_else(missing)?;
                 let end = parts.next_element()?.ok_or_else(missing)?;
-                Ok(Spanned { span: start..end, value: parts.next_element()?.ok_or_else(missing)? })
+                Ok(SpannedValue { span: start..end, value: parts.next_element()?.ok_or_else(missing)? })
             }
         }
 

@@ -1,6 +1,6 @@
 //! Several downloads that share the path, each with a congestion control and a start of its own.
 
-use super::{Applied, LabTunnel, NAME, PORT, REPORT_WAIT, broken, own_settings};
+use super::{AppliedSettings, LabTunnel, NAME, PORT, REPORT_WAIT, broken, own_settings};
 use crate::host::SERVER_V4;
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -45,7 +45,7 @@ impl LabTunnel {
     ) -> Result<Vec<SharedFlowOutcome>, TunnelError> {
         // Naming any congestion control lets connections begin without the pacing of the host's default.
         let held = held.clone().with(Knob::Cc, Level::Name("reno".to_owned()));
-        let _applied = Applied::apply(&self.lab, &held, Direction::Down)?;
+        let _applied = AppliedSettings::apply(&self.lab, &held, Direction::Down)?;
         self.lab.reset(seed).map_err(|error| broken(&error))?;
         let first_token = monotonic_ns().rotate_left(24) ^ seed;
         let begun_ns = monotonic_ns();

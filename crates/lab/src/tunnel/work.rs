@@ -2,7 +2,7 @@ use super::{LabTunnel, PORT, REPORT_WAIT, TrialRun, TrialViews, own_settings, sm
 use crate::host::SERVER_V4;
 use std::net::SocketAddr;
 use std::time::Duration;
-use wt_load::work::{Leg, Opened, RemoteEnd, Worked, join, work};
+use wt_load::work::{Leg, OpenedConnection, RemoteEnd, WorkOutcome, join, work};
 use wt_load::{Connection, FetchError, LoadError, Request, SenderOptions};
 use wt_trial::{Amount, Cancel, Direction, TrialSpec};
 use wt_units::{Knob, Settings};
@@ -15,7 +15,7 @@ struct Server<'a> {
 }
 
 impl RemoteEnd for Server<'_> {
-    fn open(&self, number: u32, leg: &Leg) -> Result<Opened, FetchError> {
+    fn open(&self, number: u32, leg: &Leg) -> Result<OpenedConnection, FetchError> {
         let peer = SocketAddr::new(SERVER_V4.into(), PORT);
         let token = self.token.wrapping_add(number.into());
         let settings = &self.spec.settings;
@@ -47,7 +47,7 @@ impl LabTunnel {
         let tokens = worked.tokens.iter().enumerate();
         let mut servers: Vec<_> = tokens.map(|(number, token)| self.server.take_report(*token, wait(number))).collect();
         join(&spec.workload, &mut worked, &servers);
-        let Worked { report, connect_time, granted, .. } = worked;
+        let WorkOutcome { report, connect_time, granted, .. } = worked;
         let server = if servers.is_empty() { None } else { servers.swap_remove(0) };
         Ok(Ok(TrialViews { client: report, server, connect_time, socket: granted }))
     }

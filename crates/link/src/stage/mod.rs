@@ -11,7 +11,7 @@ mod shuffle;
 mod thin;
 
 pub(crate) use queue::Bound;
-pub(crate) use shuffle::Timed;
+pub(crate) use shuffle::TimedItem;
 
 use crate::dice::Dice;
 use crate::stats::StageStats;

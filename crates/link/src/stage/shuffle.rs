@@ -8,34 +8,34 @@ use std::collections::{BinaryHeap, VecDeque};
 /// Those that come in order, nearly all, wait in a plain queue; only the others need a heap.
 #[derive(Debug)]
 pub(crate) struct Shuffle<P> {
-    in_order: VecDeque<Timed<Packet<P>>>,
-    others: BinaryHeap<Reverse<Timed<Packet<P>>>>,
+    in_order: VecDeque<TimedItem<Packet<P>>>,
+    others: BinaryHeap<Reverse<TimedItem<Packet<P>>>>,
     arrived: u64,
 }
 
 /// Something with a time, ordered by it and then by number.
 #[derive(Debug)]
-pub(crate) struct Timed<T> {
+pub(crate) struct TimedItem<T> {
     pub(crate) at: u64,
     pub(crate) number: u64,
     pub(crate) item: T,
 }
 
-impl<T> PartialEq for Timed<T> {
+impl<T> PartialEq for TimedItem<T> {
     fn eq(&self, other: &Self) -> bool {
         (self.at, self.number) == (other.at, other.number)
     }
 }
 
-impl<T> Eq for Timed<T> {}
+impl<T> Eq for TimedItem<T> {}
 
-impl<T> PartialOrd for Timed<T> {
+impl<T> PartialOrd for TimedItem<T> {
     fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl<T> Ord for Timed<T> {
+impl<T> Ord for TimedItem<T> {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         (self.at, self.number).cmp(&(other.at, other.number))
     }
@@ -48,7 +48,7 @@ impl<P> Shuffle<P> {
 
     /// Takes a packet that leaves at `at`.
     pub(crate) fn hold(&mut self, at: u64, packet: Packet<P>) {
-        let timed = Timed { at, number: self.arrived, item: packet };
+        let timed = TimedItem { at, number: self.arrived, item: packet };
         self.arrived += 1;
         if self.in_order.back().is_some_and(|last| last.at > at) {
             self.others.push(Reverse(timed));

@@ -6,7 +6,7 @@ use super::intake::{intake, outflow};
 use crate::client::Connection;
 use crate::error::{FetchError, LoadError, lost, refused_or_not};
 use crate::intact::Reference;
-use crate::job::{CONNECT, Fetch, Fetched};
+use crate::job::{CONNECT, Fetch, FetchOutcome};
 use crate::pattern;
 use crate::transfer::Finish;
 use crate::wire::Wire;
@@ -35,7 +35,7 @@ impl From<HeadError> for FetchError {
 ///
 /// # Errors
 /// [`FetchError`]; a transfer that was cut short is a report, not an error.
-pub(crate) fn fetch(job: &Fetch<'_>, reference: &mut Reference, cancel: &Cancel) -> Result<Fetched, FetchError> {
+pub(crate) fn fetch(job: &Fetch<'_>, reference: &mut Reference, cancel: &Cancel) -> Result<FetchOutcome, FetchError> {
     let mut exchange = Exchange::open(job, cancel)?;
     let first = if let Amount::Size(size) = job.amount { Some(size.get()) } else { None };
     let start_ns = monotonic_ns();
@@ -78,7 +78,7 @@ pub(crate) fn fetch(job: &Fetch<'_>, reference: &mut Reference, cancel: &Cancel)
     }
     let Exchange { wire, connect_time, granted, .. } = exchange;
     let surplus = head.status == 200 && first.is_some_and(|first| head.framing.may_exceed(first));
-    Ok(Fetched { surplus, ..Fetched::over(wire, connect_time, granted, report, length, notes) })
+    Ok(FetchOutcome { surplus, ..FetchOutcome::over(wire, connect_time, granted, report, length, notes) })
 }
 
 /// Brings so many bytes of the pattern to a server that takes `PUT`: the clock runs from the first byte until the
@@ -86,7 +86,7 @@ pub(crate) fn fetch(job: &Fetch<'_>, reference: &mut Reference, cancel: &Cancel)
 ///
 /// # Errors
 /// [`FetchError`]; a transfer that was cut short is a report, not an error.
-pub(crate) fn bring(job: &Fetch<'_>, cancel: &Cancel) -> Result<Fetched, FetchError> {
+pub(crate) fn bring(job: &Fetch<'_>, cancel: &Cancel) -> Result<FetchOutcome, FetchError> {
     let Amount::Size(Bytes(size)) = job.amount else {
         return Err(FetchError::Protocol("an upload by HTTP needs a size".to_owned()));
     };
@@ -115,7 +115,7 @@ pub(crate) fn bring(job: &Fetch<'_>, cancel: &Cancel) -> Result<Fetched, FetchEr
         }
     }
     let Exchange { wire, connect_time, granted, .. } = exchange;
-    Ok(Fetched::over(wire, connect_time, granted, report, None, notes))
+    Ok(FetchOutcome::over(wire, connect_time, granted, report, None, notes))
 }
 
 /// The request, as it goes over the wire.

@@ -10,7 +10,7 @@ use crate::control::ControlConnection;
 use crate::error::{FetchError, LoadError, lost, refused_or_not};
 use crate::fetch::{Body, Framing, intake, outflow};
 use crate::intact::Reference;
-use crate::job::{CONNECT, Fetch, Fetched};
+use crate::job::{CONNECT, Fetch, FetchOutcome};
 use crate::pattern;
 use crate::tls::Tls;
 use crate::transfer::{EndReport, Finish};
@@ -35,7 +35,7 @@ const SUFFIX: &str = ".windtunnel-test";
 ///
 /// # Errors
 /// [`FetchError`].
-pub(crate) fn fetch(job: &Fetch<'_>, reference: &mut Reference, cancel: &Cancel) -> Result<Fetched, FetchError> {
+pub(crate) fn fetch(job: &Fetch<'_>, reference: &mut Reference, cancel: &Cancel) -> Result<FetchOutcome, FetchError> {
     let path = path_of(job.url)?;
     let mut control = Control::open(job, cancel)?;
     let length = control.size(&path)?;
@@ -63,7 +63,8 @@ pub(crate) fn fetch(job: &Fetch<'_>, reference: &mut Reference, cancel: &Cancel)
     }
     let Data { wire, connect_time, granted, .. } = data;
     let surplus = matches!(job.amount, Amount::Size(Bytes(wanted)) if framing.may_exceed(wanted));
-    let mut fetched = Fetched { surplus, ..Fetched::over(wire, connect_time, granted, report, length, notes) };
+    let mut fetched =
+        FetchOutcome { surplus, ..FetchOutcome::over(wire, connect_time, granted, report, length, notes) };
     let last_word = if ended_by_server(framing, job.amount, &fetched.report) { control.last_word() } else { Ok(()) };
     control.quit();
     if let Err(cut_short) = last_word {
@@ -86,7 +87,7 @@ pub(crate) fn fetch(job: &Fetch<'_>, reference: &mut Reference, cancel: &Cancel)
 ///
 /// # Errors
 /// [`FetchError`].
-pub(crate) fn bring(job: &Fetch<'_>, cancel: &Cancel) -> Result<Fetched, FetchError> {
+pub(crate) fn bring(job: &Fetch<'_>, cancel: &Cancel) -> Result<FetchOutcome, FetchError> {
     let path = path_of(job.url)? + SUFFIX;
     let mut control = Control::open(job, cancel)?;
     let brought = control.passive(job).and_then(|data| control.store(job, &path, data));
@@ -258,7 +259,7 @@ impl<'a> Control<'a> {
     }
 
     /// Stores so many bytes of the pattern under a name, and deletes them again, also where they didn't arrive well.
-    fn store(&mut self, job: &Fetch<'_>, path: &str, mut data: Data<'_>) -> Result<Fetched, FetchError> {
+    fn store(&mut self, job: &Fetch<'_>, path: &str, mut data: Data<'_>) -> Result<FetchOutcome, FetchError> {
         if let Err(refused) = self.begin(&format!("STOR {path}")) {
             return Err(self.kept(path, refused));
         }
@@ -266,7 +267,8 @@ impl<'a> Control<'a> {
         let report = self.upload(job, &mut data, &mut cut_short);
         let Data { wire, connect_time, granted, .. } = data;
         // Either way the data connection ends here: before that the server has no word on the transfer.
-        let mut brought = report.map(|report| Fetched::over(wire, connect_time, granted, report, None, Vec::new()));
+        let mut brought =
+            report.map(|report| FetchOutcome::over(wire, connect_time, granted, report, None, Vec::new()));
         let kept = self.tidy_up(path, cut_short);
         if let Ok(brought) = &mut brought {
             brought.notes.extend(kept);

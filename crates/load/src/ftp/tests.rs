@@ -55,7 +55,7 @@ fn tried<T>(word: &'static str, wanted: u64, act: impl FnOnce(&Fetch<'_>) -> T) 
 }
 
 /// Uploads.
-fn brought(word: &'static str) -> (Result<Fetched, FetchError>, Vec<String>) {
+fn brought(word: &'static str) -> (Result<FetchOutcome, FetchError>, Vec<String>) {
     tried(word, 10_000, |job| bring(job, &Cancel::new()))
 }
 

@@ -4,7 +4,7 @@
 
 use super::{ConnectionHeaders, HELP, IDLE_NS, OwnClient, RequestedResource, asked};
 use crate::pattern;
-use crate::polled::{Door, Polled};
+use crate::polled::{Door, PolledConnection};
 use crate::transfer::{EndReport, Finish};
 use crate::wire::Wire;
 use h2::SendStream;
@@ -39,7 +39,7 @@ struct Answer {
 }
 
 struct Serving<'a> {
-    shared: Rc<Polled<'a>>,
+    shared: Rc<PolledConnection<'a>>,
     give_up_ns: u64,
     answers: Vec<Answer>,
     requests: usize,
@@ -52,7 +52,7 @@ struct Serving<'a> {
 
 /// Answers the requests on a connection that speaks HTTP/2; what a client of ours asked to be taken down.
 pub(super) fn serve(wire: Wire<'_>, start: TcpInfo, start_ns: u64) -> Option<(u64, EndReport)> {
-    let shared = Polled::new(wire, None);
+    let shared = PolledConnection::new(wire, None);
     let give_up_ns = monotonic_ns().saturating_add(IDLE_NS);
     let mut serving = Serving { shared, give_up_ns, answers: Vec::new(), requests: 0, sent: 0, start, ours: None };
     let finish = serving.run().map_or_else(Finish::PeerLeft, |()| Finish::Done);

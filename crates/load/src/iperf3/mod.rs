@@ -7,7 +7,7 @@ use crate::client::Connection;
 use crate::control::ControlConnection;
 use crate::error::{FetchError, LoadError, lost, refused_or_not};
 use crate::fetch::{Body, Framing, intake, outflow};
-use crate::job::{CONNECT, Fetch, Fetched, PeerReport};
+use crate::job::{CONNECT, Fetch, FetchOutcome, PeerReport};
 use crate::pattern;
 use crate::transfer::{EndReport, Finish, Job};
 use crate::wire::Wire;
@@ -30,7 +30,7 @@ const RESULTS: Duration = Duration::from_secs(5);
 ///
 /// # Errors
 /// [`FetchError`].
-pub(crate) fn test(job: &Fetch<'_>, direction: Direction, cancel: &Cancel) -> Result<Fetched, FetchError> {
+pub(crate) fn test(job: &Fetch<'_>, direction: Direction, cancel: &Cancel) -> Result<FetchOutcome, FetchError> {
     let reverse = direction == Direction::Down;
     let mut own = job.settings.clone();
     let far_cc = job.settings.name(Knob::Cc).filter(|_| reverse).map(str::to_owned);
@@ -68,7 +68,7 @@ pub(crate) fn test(job: &Fetch<'_>, direction: Direction, cancel: &Cancel) -> Re
     let results = if matches!(report.finish, Finish::Done) { control.end(&report, &mut data)? } else { None };
     let _ = tcp::reset_on_close(data.socket());
     let mut fetched =
-        Fetched { report, connect_time, granted, length: None, surplus: false, notes, far: None, other: None };
+        FetchOutcome { report, connect_time, granted, length: None, surplus: false, notes, far: None, other: None };
     if let Some(results) = results {
         settle(&mut fetched, &results, reverse);
     }
@@ -85,7 +85,7 @@ fn parameters(amount: Amount, reverse: bool, congestion_control: Option<String>)
 }
 
 /// The receiver's word counts.
-fn settle(fetched: &mut Fetched, results: &Results, reverse: bool) {
+fn settle(fetched: &mut FetchOutcome, results: &Results, reverse: bool) {
     if let (true, Some(name)) = (reverse, &results.congestion_control) {
         fetched.granted.set(Knob::Cc, Level::Name(name.clone()));
     }

@@ -3,7 +3,7 @@ use super::{ConnectionEnd, PageLoad, PageStop};
 use crate::error::FetchError;
 use crate::fetch::{Exchange, USER_AGENT};
 use crate::job::Fetch;
-use crate::polled::{Door, Polled};
+use crate::polled::{Door, PolledConnection};
 use crate::transfer::Finish;
 use h2::RecvStream;
 use h2::client::{ResponseFuture, SendRequest};
@@ -39,7 +39,7 @@ pub fn load_page_http2(page: &Page, over: &HttpPage<'_>, cancel: &Cancel) -> Res
         return Err(FetchError::Never(format!("{} doesn't speak HTTP/2", fetch.url)));
     }
     let Exchange { wire, window, connect_time, granted, .. } = exchange;
-    let shared = Polled::new(wire, window);
+    let shared = PolledConnection::new(wire, window);
     let (streams, objects) = (Vec::new(), Vec::new());
     let mut load = Load { page, over, start_ns, shared: Rc::clone(&shared), streams, next: 0, objects };
     let (finish, missing_bytes) = PageStop::told(load.run(cancel).err())?;
@@ -85,7 +85,7 @@ struct Load<'a> {
     page: &'a Page,
     over: &'a HttpPage<'a>,
     start_ns: u64,
-    shared: Rc<Polled<'a>>,
+    shared: Rc<PolledConnection<'a>>,
     streams: Vec<Stream>,
     /// The object that is asked for next.
     next: usize,

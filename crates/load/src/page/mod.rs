@@ -125,7 +125,7 @@ pub struct PageLoad {
 }
 
 /// What the connections of a load share.
-struct Shared<'a> {
+struct SharedLoad<'a> {
     page: &'a Page,
     open: &'a Open<'a>,
     start_ns: u64,
@@ -145,7 +145,7 @@ struct State {
     connections: Vec<ConnectionEnd>,
 }
 
-impl Shared<'_> {
+impl SharedLoad<'_> {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -250,7 +250,7 @@ pub fn load_page_from(
 /// # Errors
 /// [`FetchError`] when the peer refuses; a load that broke off is a result.
 pub fn load_page<'a>(page: &'a Page, open: &'a Open<'a>, cancel: &Cancel) -> Result<PageLoad, FetchError> {
-    let shared = Shared {
+    let shared = SharedLoad {
         page,
         open,
         start_ns: monotonic_ns(),

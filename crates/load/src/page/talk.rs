@@ -2,7 +2,7 @@ use super::{ConnectionEnd, FetchedObject, PageConnection, PageStop};
 use crate::allowance::Allowance;
 use crate::error::{FetchError, LoadError};
 use crate::transfer::Finish;
-use crate::work::{Leg, Opened, Record, RemoteEnd, Talk};
+use crate::work::{Leg, OpenedConnection, Record, RemoteEnd, Talk};
 use std::time::Duration;
 use wt_sys::clock::monotonic_ns;
 use wt_sys::tcp::TcpInfo;
@@ -27,7 +27,7 @@ impl<'a> TalkPage<'a> {
     /// [`PageStop`].
     pub(crate) fn open(&self, number: u32, cancel: &'a Cancel) -> Result<Box<dyn PageConnection + 'a>, PageStop> {
         let opened = self.far.open(number, &Leg::Talk { time: self.deadline })?;
-        let Opened { stream, window, connect_time, granted, .. } = opened;
+        let OpenedConnection { stream, window, connect_time, granted, .. } = opened;
         let limit_ns = monotonic_ns().saturating_add(self.deadline.as_nanos() as u64);
         let broken = |error| PageStop::Fetch(FetchError::Load(LoadError::Broken(error)));
         let talk = Talk::new(stream, limit_ns, window, Allowance::endless(), cancel).map_err(broken)?;

@@ -5,7 +5,7 @@ use super::message::{ANSWER, Answer, Ask, LONGEST_REPORT, PIECE, report_from_jso
 use crate::client::Connection;
 use crate::control::read_some;
 use crate::error::{FetchError, LoadError, lost, refused_or_not};
-use crate::job::{CONNECT, Fetch, Fetched, PeerReport};
+use crate::job::{CONNECT, Fetch, FetchOutcome, PeerReport};
 use crate::proto::{Request, SenderOptions};
 use crate::transfer::{EndReport, Finish, receive, send};
 use crate::wire::Wire;
@@ -24,7 +24,7 @@ const REPLY: Duration = Duration::from_secs(10);
 ///
 /// # Errors
 /// [`FetchError`]; a transfer that was cut short is a report, not an error.
-pub(crate) fn test(job: &Fetch<'_>, direction: Direction, cancel: &Cancel) -> Result<Fetched, FetchError> {
+pub(crate) fn test(job: &Fetch<'_>, direction: Direction, cancel: &Cancel) -> Result<FetchOutcome, FetchError> {
     let key = job.url.login.as_ref().and_then(|login| login.user.parse::<SharedKey>().ok());
     let key = key.ok_or_else(|| FetchError::Never("the address holds no key: wt://KEY@HOST".to_owned()))?;
     let (own, request) = split(job, direction);
@@ -60,7 +60,7 @@ pub(crate) fn test(job: &Fetch<'_>, direction: Direction, cancel: &Cancel) -> Re
         settle(&mut report, other.as_ref());
     }
     let far = other.as_ref().map(|other| far(other, &request, direction, &mut granted, &mut notes));
-    Ok(Fetched { report, connect_time, granted, length: None, surplus: false, notes, far, other })
+    Ok(FetchOutcome { report, connect_time, granted, length: None, surplus: false, notes, far, other })
 }
 
 /// The receiver of an upload has the clock. But it can't have received more than was sent, nor in half the time; and if it says

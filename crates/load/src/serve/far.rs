@@ -5,18 +5,18 @@ use super::key::SharedKey;
 use super::message::Ask;
 use crate::client::Connection;
 use crate::error::{FetchError, LoadError, refused_or_not};
-use crate::job::{CONNECT, Fetch, Fetched};
+use crate::job::{CONNECT, Fetch, FetchOutcome};
 use crate::page::{PageLoad, load_page_from};
 use crate::proto::SenderOptions;
 use crate::transfer::{EndReport, Finish};
-use crate::work::{Leg, Opened, RemoteEnd, Worked, join, work};
+use crate::work::{Leg, OpenedConnection, RemoteEnd, WorkOutcome, join, work};
 use std::time::Duration;
 use wt_sys::clock::monotonic_ns;
 use wt_trial::{Amount, Cancel, Direction, Measures, Page, Workload};
 use wt_units::Settings;
 
 /// The server, for one trial.
-struct Served<'a> {
+struct ServedTrial<'a> {
     job: &'a Fetch<'a>,
     key: SharedKey,
     direction: Direction,
@@ -24,8 +24,8 @@ struct Served<'a> {
     cancel: &'a Cancel,
 }
 
-impl RemoteEnd for Served<'_> {
-    fn open(&self, number: u32, leg: &Leg) -> Result<Opened, FetchError> {
+impl RemoteEnd for ServedTrial<'_> {
+    fn open(&self, number: u32, leg: &Leg) -> Result<OpenedConnection, FetchError> {
         let (direction, amount, tried, talk) = match *leg {
             Leg::Transfer { direction, amount, tried } => (direction, amount, tried, false),
             Leg::Talk { time } => (self.direction, Amount::Time(time), true, true),
@@ -47,7 +47,7 @@ impl RemoteEnd for Served<'_> {
         let ask = ask.to_bytes().ok_or_else(|| FetchError::Never("the request can't be written".to_owned()))?;
         session.ask(&ask)?;
         session.wait_for_turn()?;
-        Ok(Opened { stream, window, connect_time, granted, token })
+        Ok(OpenedConnection { stream, window, connect_time, granted, token })
     }
 }
 
@@ -55,13 +55,13 @@ impl RemoteEnd for Served<'_> {
 ///
 /// # Errors
 /// [`FetchError`]; what broke off later is a report.
-pub(crate) fn run(job: &Fetch<'_>, workload: &Workload, cancel: &Cancel) -> Result<Fetched, FetchError> {
+pub(crate) fn run(job: &Fetch<'_>, workload: &Workload, cancel: &Cancel) -> Result<FetchOutcome, FetchError> {
     let key = job.url.login.as_ref().and_then(|login| login.user.parse::<SharedKey>().ok());
     let key = key.ok_or_else(|| FetchError::Never("the address holds no key: wt://KEY@HOST".to_owned()))?;
     // Numbers of the connections of one test follow each other: room for them.
     let token = (monotonic_ns() ^ u64::from(std::process::id()).rotate_left(40)) & !0xFF;
     let direction = workload.direction();
-    let served = Served { job, key: key.clone(), direction, token, cancel };
+    let served = ServedTrial { job, key: key.clone(), direction, token, cancel };
     let (mut worked, wanted) = match workload {
         Workload::Page { page } => page_over(&served, page, cancel)?,
         other => {
@@ -83,18 +83,18 @@ pub(crate) fn run(job: &Fetch<'_>, workload: &Workload, cancel: &Cancel) -> Resu
         });
     }
     join(workload, &mut worked, &servers);
-    let Worked { mut report, connect_time, mut granted, .. } = worked;
+    let WorkOutcome { mut report, connect_time, mut granted, .. } = worked;
     let other = EndReport::joined(servers, matches!(workload, Workload::Page { .. }));
     if direction == Direction::Up && !workload.is_talk() {
         settle(&mut report, other.as_ref());
     }
     let (_, request) = split(job, direction);
     let far = other.as_ref().map(|other| far(other, &request, direction, &mut granted, &mut notes));
-    Ok(Fetched { report, connect_time, granted, length: None, surplus: false, notes, far, other })
+    Ok(FetchOutcome { report, connect_time, granted, length: None, surplus: false, notes, far, other })
 }
 
 /// A page over connections of our own protocol; with it the tokens of those that were used.
-fn page_over(served: &Served<'_>, page: &Page, cancel: &Cancel) -> Result<(Worked, Vec<u64>), FetchError> {
+fn page_over(served: &ServedTrial<'_>, page: &Page, cancel: &Cancel) -> Result<(WorkOutcome, Vec<u64>), FetchError> {
     let deadline = served.job.deadline;
     let (loaded, used) = load_page_from(served, page, deadline, cancel)?;
     let tokens: Vec<u64> = used.into_iter().map(|number| served.token.wrapping_add(number.into())).collect();
@@ -102,12 +102,12 @@ fn page_over(served: &Served<'_>, page: &Page, cancel: &Cancel) -> Result<(Worke
 }
 
 /// A page as a workload's end.
-fn of_page(loaded: PageLoad, deadline: Duration) -> Worked {
+fn of_page(loaded: PageLoad, deadline: Duration) -> WorkOutcome {
     let first = loaded.connections.first();
     let connect_time = first.map_or(Duration::ZERO, |end| end.connect_time);
     let granted = first.map_or_else(Settings::new, |end| end.granted.clone());
     let report = EndReport::of_page(loaded, deadline);
-    Worked { report, connect_time, granted, tokens: Vec::new(), others: Vec::new(), lead: Duration::ZERO }
+    WorkOutcome { report, connect_time, granted, tokens: Vec::new(), others: Vec::new(), lead: Duration::ZERO }
 }
 
 impl EndReport {

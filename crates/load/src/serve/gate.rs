@@ -5,7 +5,7 @@ use super::key::{HELLO, Secure, TAG, welcome};
 use super::message::{ANSWER, ASK, Answer, Ask, PIECE, report_to_json};
 use super::metrics::Metrics;
 use super::queue::{Queue, client_of};
-use super::{Shared, lock, now};
+use super::{ServerState, lock, now};
 use crate::error::is_out_of_descriptors;
 use crate::proto::Request;
 use crate::transfer::{EndReport, Job};
@@ -107,7 +107,7 @@ impl Hellos {
 
 pub(super) struct Gate {
     listeners: Vec<TcpListener>,
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     fresh: Vec<Fresh>,
     waiting: Queue<WaitingClient>,
     hellos: Hellos,
@@ -119,7 +119,7 @@ pub(super) struct Gate {
 }
 
 impl Gate {
-    pub(super) fn new(listeners: Vec<TcpListener>, shared: Arc<Shared>) -> Self {
+    pub(super) fn new(listeners: Vec<TcpListener>, shared: Arc<ServerState>) -> Self {
         Self {
             listeners,
             shared,
@@ -421,7 +421,7 @@ fn say(stream: &mut TcpStream, secure: &mut Secure, answer: &Answer) -> bool {
 }
 
 /// Runs one connection of a test.
-fn run_test(mut waiting: WaitingClient, place: &TestPlace, shared: &Shared) {
+fn run_test(mut waiting: WaitingClient, place: &TestPlace, shared: &ServerState) {
     if !say(&mut waiting.stream, &mut waiting.secure, &Answer::Go) {
         return;
     }
@@ -448,7 +448,7 @@ fn transfer(
     request: &Request,
     talk: bool,
     place: &TestPlace,
-    shared: &Shared,
+    shared: &ServerState,
 ) -> std::io::Result<EndReport> {
     let after = now().saturating_sub(place.begun);
     let deadline = deadline_of(request.amount, shared.config.longest, after).min(place.time.saturating_sub(after));
@@ -480,7 +480,7 @@ fn send_report(
     stream: TcpStream,
     secure: &mut Secure,
     report: Option<&EndReport>,
-    shared: &Shared,
+    shared: &ServerState,
 ) -> Result<(), crate::wire::WireError> {
     let give_up = monotonic_ns() + PATIENCE.as_nanos() as u64;
     let mut wire = Wire::new(stream, give_up, &shared.cancel)?;

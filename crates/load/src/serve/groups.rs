@@ -1,7 +1,7 @@
 //! Tests that are under way, so that further connections can join them.
 
 use super::message::MOST_SIDES;
-use super::{Shared, lock, now};
+use super::{ServerState, lock, now};
 use crate::allowance::Allowance;
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -12,7 +12,7 @@ use std::time::Duration;
 /// The place of a test, which all of its connections hold: it is free again when the last of them has ended, not the first.
 #[derive(Debug)]
 pub(super) struct TestPlace {
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     client: IpAddr,
     /// By the monotonic clock.
     pub(super) begun: Duration,
@@ -25,7 +25,7 @@ pub(super) struct TestPlace {
 impl TestPlace {
     /// Takes a place for a client, whose account has noted that.
     pub(super) fn take(
-        shared: &Arc<Shared>,
+        shared: &Arc<ServerState>,
         client: IpAddr,
         begun: Duration,
         (most, time): (Allowance, Duration),

@@ -64,7 +64,7 @@ pub struct ServeConfig {
 
 /// What all threads of a server share.
 #[derive(Debug)]
-struct Shared {
+struct ServerState {
     config: ServeConfig,
     /// What connections get for which nothing is asked, where that isn't what they begin with.
     usual: Option<String>,
@@ -91,7 +91,7 @@ struct Reports {
 /// A server that runs until it is dropped.
 #[derive(Debug)]
 pub struct Serve {
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     addresses: Vec<SocketAddr>,
     gate: Option<JoinHandle<()>>,
 }
@@ -109,7 +109,7 @@ impl Serve {
         }
         let usual = listeners.iter().filter_map(unpaced).next_back();
         let accounts = Mutex::new(Accounts::new(config.quota));
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ServerState {
             config,
             usual,
             cancel: Cancel::new(),
@@ -193,7 +193,7 @@ fn now() -> Duration {
     Duration::from_nanos(monotonic_ns())
 }
 
-impl Shared {
+impl ServerState {
     fn store(&self, token: u64, report: EndReport) {
         let mut reports = lock(&self.state);
         while reports.order.len() >= MOST_REPORTS {

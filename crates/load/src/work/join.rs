@@ -1,4 +1,4 @@
-use super::Worked;
+use super::WorkOutcome;
 use crate::transfer::{EndReport, Finish};
 use std::time::Duration;
 use wt_trial::bulk::Arrivals;
@@ -6,7 +6,7 @@ use wt_trial::{Direction, Lateness, Sample, Workload, thirds};
 
 /// Puts into the judged connection's measures what only both ends together know. `servers` are the peer's views in the
 /// order of the tokens; where one is missing, what it alone knows stays unmeasured.
-pub fn join(workload: &Workload, worked: &mut Worked, servers: &[Option<EndReport>]) {
+pub fn join(workload: &Workload, worked: &mut WorkOutcome, servers: &[Option<EndReport>]) {
     let own = servers.first().and_then(Option::as_ref);
     match workload {
         Workload::Stream { direction: Direction::Up, .. } if worked.report.finish == Finish::Done => {
@@ -73,7 +73,7 @@ mod tests {
         let time = Duration::from_secs(1);
         let of = |bytes| EndReport::of_several(Finish::Done, bytes, time);
         let flows = |servers: &[Option<EndReport>]| {
-            let mut worked = Worked {
+            let mut worked = WorkOutcome {
                 report: of(0),
                 connect_time: Duration::ZERO,
                 granted: Settings::new(),

@@ -16,9 +16,9 @@ mod several;
 /// One connection on which both take turns.
 mod talk;
 
-pub use crate::job::{Leg, Opened, RemoteEnd};
+pub use crate::job::{Leg, OpenedConnection, RemoteEnd};
 pub use join::join;
-pub use pairs::{Paired, Turns, in_pairs};
+pub use pairs::{PairedTimes, Turns, in_pairs};
 pub(crate) use record::Record;
 pub(crate) use serve::answer;
 pub(crate) use talk::Talk;
@@ -46,7 +46,7 @@ const CLOSING: Duration = Duration::from_secs(2);
 
 /// What this end saw of a workload; the peer's views are under the tokens.
 #[derive(Debug)]
-pub struct Worked {
+pub struct WorkOutcome {
     /// Of the connection that is judged.
     pub report: EndReport,
     /// From the first SYN until that connection stood.
@@ -70,7 +70,7 @@ pub fn work(
     far: &dyn RemoteEnd,
     deadline: Duration,
     cancel: &Cancel,
-) -> Result<Worked, FetchError> {
+) -> Result<WorkOutcome, FetchError> {
     match workload {
         Workload::Bulk { direction, amount } => single(far, *direction, *amount, deadline, cancel),
         Workload::Soak { direction, time } => single(far, *direction, Amount::Time(*time), deadline, cancel),
@@ -93,22 +93,22 @@ fn single(
     amount: Amount,
     deadline: Duration,
     cancel: &Cancel,
-) -> Result<Worked, FetchError> {
+) -> Result<WorkOutcome, FetchError> {
     let opened = far.open(0, &Leg::Transfer { direction, amount, tried: true })?;
     let (connect_time, granted, token) = (opened.connect_time, opened.granted.clone(), opened.token);
     let report = transfer(opened, direction, amount, deadline, cancel)?;
-    Ok(Worked { report, connect_time, granted, tokens: vec![token], others: Vec::new(), lead: Duration::ZERO })
+    Ok(WorkOutcome { report, connect_time, granted, tokens: vec![token], others: Vec::new(), lead: Duration::ZERO })
 }
 
 /// Moves the payload on a connection that was opened for it.
 fn transfer(
-    opened: Opened,
+    opened: OpenedConnection,
     direction: Direction,
     amount: Amount,
     deadline: Duration,
     cancel: &Cancel,
 ) -> Result<EndReport, FetchError> {
-    let Opened { mut stream, window, .. } = opened;
+    let OpenedConnection { mut stream, window, .. } = opened;
     let job = Job::alone(amount, monotonic_ns(), deadline, window);
     let report = match direction {
         Direction::Down => receive(&mut stream, &job, cancel),
@@ -130,9 +130,14 @@ struct TurnsDone {
 }
 
 /// Exchanges, bursts and streams.
-fn talked(workload: &Workload, far: &dyn RemoteEnd, deadline: Duration, cancel: &Cancel) -> Result<Worked, FetchError> {
+fn talked(
+    workload: &Workload,
+    far: &dyn RemoteEnd,
+    deadline: Duration,
+    cancel: &Cancel,
+) -> Result<WorkOutcome, FetchError> {
     let time = workload.time().unwrap_or(deadline);
-    let Opened { mut stream, window, connect_time, granted, token } = far.open(0, &Leg::Talk { time })?;
+    let OpenedConnection { mut stream, window, connect_time, granted, token } = far.open(0, &Leg::Talk { time })?;
     let start_ns = monotonic_ns();
     let limit_ns = start_ns.saturating_add(deadline.as_nanos() as u64);
     let broken = |error| FetchError::Load(LoadError::Broken(error));
@@ -171,7 +176,7 @@ fn talked(workload: &Workload, far: &dyn RemoteEnd, deadline: Duration, cancel: 
         measures: Measures { missing_bytes: talk.missing, ..done.measures },
         ..EndReport::of_several(done.finish, done.bytes, if whole { done.busy } else { deadline })
     };
-    Ok(Worked { report, connect_time, granted, tokens: vec![token], others: Vec::new(), lead: Duration::ZERO })
+    Ok(WorkOutcome { report, connect_time, granted, tokens: vec![token], others: Vec::new(), lead: Duration::ZERO })
 }
 
 fn small(size: Bytes) -> u32 {

@@ -27,7 +27,7 @@ pub struct Turns {
 
 /// What was taken in turn.
 #[derive(Debug)]
-pub struct Paired {
+pub struct PairedTimes {
     /// From a request's first byte to its answer's last, ns, by the first and by the second way.
     pub times_ns: Vec<[u64; 2]>,
     /// How it ended.
@@ -42,13 +42,13 @@ pub struct Paired {
 /// Every byte is checked. A pair that broke off isn't among the times.
 ///
 /// # Errors
-/// [`FetchError`] when a connection can't be had; what broke off later is in [`Paired::finish`].
+/// [`FetchError`] when a connection can't be had; what broke off later is in [`PairedTimes::finish`].
 pub fn in_pairs(
     ways: [&dyn RemoteEnd; 2],
     turns: &Turns,
     mut first: impl FnMut() -> usize,
     cancel: &Cancel,
-) -> Result<Paired, FetchError> {
+) -> Result<PairedTimes, FetchError> {
     let limit_ns = monotonic_ns().saturating_add(turns.deadline.as_nanos() as u64);
     let broken = |error| FetchError::Load(LoadError::Broken(error));
     let leg = Leg::Talk { time: turns.deadline };
@@ -81,7 +81,7 @@ pub fn in_pairs(
         }
         let _ = tcp::reset_on_close(&stream);
     }
-    Ok(Paired { times_ns, finish, tokens })
+    Ok(PairedTimes { times_ns, finish, tokens })
 }
 
 /// One exchange; how long it took, ns.

@@ -2,7 +2,7 @@
 
 use super::record::Record;
 use super::talk::Talk;
-use super::{Leg, Opened, RemoteEnd, Worked, close, transfer};
+use super::{Leg, OpenedConnection, RemoteEnd, WorkOutcome, close, transfer};
 use crate::allowance::Allowance;
 use crate::error::{FetchError, LoadError};
 use crate::transfer::EndReport;
@@ -31,7 +31,7 @@ pub(super) fn duplex(
     time: Duration,
     deadline: Duration,
     cancel: &Cancel,
-) -> Result<Worked, FetchError> {
+) -> Result<WorkOutcome, FetchError> {
     let amount = Amount::Time(time);
     let leg = |direction| Leg::Transfer { direction, amount, tried: true };
     let down = far.open(0, &leg(Direction::Down))?;
@@ -46,7 +46,7 @@ pub(super) fn duplex(
         let report = joined(down)?;
         let (up, up_token) = up?;
         let tokens = vec![down_token, up_token];
-        Ok(Worked { report, connect_time, granted, tokens, others: vec![up], lead: Duration::ZERO })
+        Ok(WorkOutcome { report, connect_time, granted, tokens, others: vec![up], lead: Duration::ZERO })
     })
 }
 
@@ -58,12 +58,12 @@ pub(super) fn competing(
     time: Duration,
     deadline: Duration,
     cancel: &Cancel,
-) -> Result<Worked, FetchError> {
+) -> Result<WorkOutcome, FetchError> {
     // Until the others fill the path.
     let lead = (time / 3).clamp(Duration::from_millis(200), Duration::from_secs(10));
     let longer = lead + time;
     let rival = Leg::Transfer { direction, amount: Amount::Time(longer), tried: false };
-    let opened: Vec<Opened> = (0..rivals).map(|number| far.open(number, &rival)).collect::<Result<_, _>>()?;
+    let opened: Vec<OpenedConnection> = (0..rivals).map(|number| far.open(number, &rival)).collect::<Result<_, _>>()?;
     let tokens: Vec<u64> = opened.iter().map(|opened| opened.token).collect();
     std::thread::scope(|scope| {
         let amount = Amount::Time(longer);
@@ -83,7 +83,7 @@ pub(super) fn competing(
         let others: Result<Vec<EndReport>, FetchError> = running.into_iter().map(joined).collect();
         let (report, (connect_time, granted, token), lead) = judged?;
         let tokens = [token].into_iter().chain(tokens).collect();
-        Ok(Worked { report, connect_time, granted, tokens, others: others?, lead })
+        Ok(WorkOutcome { report, connect_time, granted, tokens, others: others?, lead })
     })
 }
 
@@ -94,7 +94,7 @@ pub(super) fn under_load(
     time: Duration,
     deadline: Duration,
     cancel: &Cancel,
-) -> Result<Worked, FetchError> {
+) -> Result<WorkOutcome, FetchError> {
     let idle_time = (time / 3).clamp(Duration::from_millis(500), Duration::from_secs(5));
     // What comes while the transfer still gets going says neither.
     let ramp = time / 4;
@@ -132,7 +132,7 @@ pub(super) fn under_load(
         report.measures = Measures { score: Some(rpm), under_load, ..std::mem::take(&mut report.measures) };
     }
     let tokens = vec![token, probe_token];
-    Ok(Worked { report, connect_time, granted, tokens, others: Vec::new(), lead: Duration::ZERO })
+    Ok(WorkOutcome { report, connect_time, granted, tokens, others: Vec::new(), lead: Duration::ZERO })
 }
 
 /// Round trips until a time, or until it is over. One that never comes back counts as what it has waited.

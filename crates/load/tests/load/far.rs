@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 use std::time::Duration;
-use wt_load::work::{Leg, Opened, RemoteEnd};
+use wt_load::work::{Leg, OpenedConnection, RemoteEnd};
 use wt_load::{Connection, FetchError, Request, SenderOptions};
 use wt_trial::{Amount, Direction};
 use wt_units::Settings;
@@ -11,7 +11,7 @@ use wt_units::Settings;
 pub(crate) struct TestConnector(pub(crate) SocketAddr, pub(crate) Duration);
 
 impl RemoteEnd for TestConnector {
-    fn open(&self, number: u32, leg: &Leg) -> Result<Opened, FetchError> {
+    fn open(&self, number: u32, leg: &Leg) -> Result<OpenedConnection, FetchError> {
         let (direction, amount) = match *leg {
             Leg::Transfer { direction, amount, .. } => (direction, amount),
             Leg::Talk { time } => (Direction::Down, Amount::Time(time)),

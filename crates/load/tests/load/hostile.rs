@@ -7,7 +7,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 use wt_load::work::work;
-use wt_load::{Fetch, FetchError, Fetched, Finish, Reference, Tls, fetch};
+use wt_load::{Fetch, FetchError, FetchOutcome, Finish, Reference, Tls, fetch};
 use wt_sys::clock::monotonic_ns;
 use wt_trial::{Amount, Cancel, Direction, Workload};
 use wt_units::{Bytes, Settings};
@@ -103,7 +103,7 @@ fn latency_under_load() {
 }
 
 /// Fetches so much from there.
-fn fetched(scheme: &str, peer: SocketAddr, amount: Amount, cancel: &Cancel) -> Result<Fetched, FetchError> {
+fn fetched(scheme: &str, peer: SocketAddr, amount: Amount, cancel: &Cancel) -> Result<FetchOutcome, FetchError> {
     let url = format!("{scheme}://{peer}/").parse().unwrap();
     let (settings, tls) = (Settings::new(), Tls::nobody().unwrap());
     let job = Fetch { url: &url, peer, settings: &settings, amount, deadline: Duration::from_secs(60), tls: &tls };

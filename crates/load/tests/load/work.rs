@@ -8,9 +8,9 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 use wt_load::page::PageMemory;
-use wt_load::work::{Leg, Turns, Worked, in_pairs, join, work};
+use wt_load::work::{Leg, Turns, WorkOutcome, in_pairs, join, work};
 use wt_load::{
-    Connection, Fetch, FetchError, Fetched, Finish, Quota, Request, SenderOptions, Serve, ServeConfig, Server,
+    Connection, Fetch, FetchError, FetchOutcome, Finish, Quota, Request, SenderOptions, Serve, ServeConfig, Server,
     ServerConfig, SharedKey, Tls, Url, work_at,
 };
 use wt_trial::{Amount, Cancel, Direction, Page, Repeat, Workload};
@@ -24,7 +24,7 @@ fn server() -> Server {
 }
 
 /// Runs a workload at our server, both views joined.
-fn run(workload: &Workload) -> Worked {
+fn run(workload: &Workload) -> WorkOutcome {
     let server = server();
     let mut worked = work(workload, &TestConnector(server.address(), PATIENCE), PATIENCE, &Cancel::new()).unwrap();
     let servers: Vec<_> = worked.tokens.iter().map(|token| server.take_report(*token, PATIENCE)).collect();
@@ -179,7 +179,7 @@ fn pattern(from: usize, count: usize) -> Vec<u8> {
     bytes.split_off(from)
 }
 
-fn at(address: SocketAddr, workload: &Workload, patience: Duration) -> Worked {
+fn at(address: SocketAddr, workload: &Workload, patience: Duration) -> WorkOutcome {
     work(workload, &TestConnector(address, PATIENCE), patience, &Cancel::new()).unwrap()
 }
 
@@ -344,7 +344,7 @@ fn keyed(quota: Quota) -> (Serve, Url, SocketAddr) {
     (Serve::start(vec![listener], config).unwrap(), url, address)
 }
 
-fn at_keyed(url: &Url, peer: SocketAddr, workload: &Workload) -> Result<Fetched, FetchError> {
+fn at_keyed(url: &Url, peer: SocketAddr, workload: &Workload) -> Result<FetchOutcome, FetchError> {
     let (settings, tls) = (Settings::new(), Tls::nobody().unwrap());
     let amount = Amount::Size(Bytes(1));
     let fetch = Fetch { url, peer, settings: &settings, amount, deadline: PATIENCE, tls: &tls };

@@ -1,4 +1,4 @@
-use super::flight::{Arrived, Flight};
+use super::flight::{ArrivalKind, Flight};
 use super::push::Push;
 use super::reading::{End, Reading};
 use super::segment::{Incoming, Outgoing, SynAck};
@@ -386,18 +386,18 @@ impl Connection {
         self.end = End::Flight;
         self.listen(now, start, segment.payload);
         match self.state {
-            State::Flying if arrived == Arrived::Again => self.state = State::Held,
+            State::Flying if arrived == ArrivalKind::Again => self.state = State::Held,
             // A tail loss probe tells the flight's end before the retransmission timer does.
-            State::Flying if arrived == Arrived::New && self.flight.probe().is_some() => {
+            State::Flying if arrived == ArrivalKind::New && self.flight.probe().is_some() => {
                 self.push.end();
                 self.deadline = now + self.flight.settling();
             }
-            State::Flying if arrived == Arrived::New => {
+            State::Flying if arrived == ArrivalKind::New => {
                 self.push.came(now, self.asked_at, self.rtt);
                 self.deadline = now + self.quiet();
             }
-            State::Flying if arrived == Arrived::Copy && start == 0 => self.push.repeated(),
-            State::Held | State::Asking if arrived == Arrived::New && start >= known => self.grew = true,
+            State::Flying if arrived == ArrivalKind::Copy && start == 0 => self.push.repeated(),
+            State::Held | State::Asking if arrived == ArrivalKind::New && start >= known => self.grew = true,
             _ => {}
         }
     }

@@ -36,7 +36,7 @@ pub struct Counts {
 
 /// How a connection was opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Opened {
+pub struct OpenedConnection {
     /// The MSS that was offered, bytes.
     pub mss: u16,
     /// Whether each segment has timestamps.
@@ -71,8 +71,8 @@ enum State {
 /// # Source
 /// tcp(7), `TCP_QUICKACK`; `tcp_send_delayed_ack()` in net/ipv4/tcp_output.c of Linux.
 #[derive(Debug, Clone)]
-pub struct Delayed {
-    opened: Opened,
+pub struct DelayedAnswer {
+    opened: OpenedConnection,
     begun: Time,
     state: State,
     looked: Time,
@@ -89,10 +89,10 @@ pub struct Delayed {
     more: bool,
 }
 
-impl Delayed {
+impl DelayedAnswer {
     /// The request has been sent at `now`.
     #[must_use]
-    pub fn new(opened: Opened, now: Time) -> Self {
+    pub fn new(opened: OpenedConnection, now: Time) -> Self {
         Self {
             opened,
             begun: now,
@@ -244,8 +244,8 @@ mod tests {
 
     const MS: Duration = Duration::from_millis(1);
 
-    fn opened(mss: u16, rtt_ms: u32) -> Opened {
-        Opened { mss, timestamps: true, rtt: rtt_ms * MS, window: 65_535 }
+    fn opened(mss: u16, rtt_ms: u32) -> OpenedConnection {
+        OpenedConnection { mss, timestamps: true, rtt: rtt_ms * MS, window: 65_535 }
     }
 
     fn counts(segments: u32, bytes: u32) -> Counts {
@@ -254,8 +254,8 @@ mod tests {
 
     /// Looks every 200 µs; `arrivals` are the counts from a time on, in milliseconds. The kernel acknowledges 40 ms after
     /// the first.
-    fn watch(opened: Opened, arrivals: &[(u32, Counts)]) -> Option<Reading> {
-        let mut flight = Delayed::new(opened, Duration::ZERO);
+    fn watch(opened: OpenedConnection, arrivals: &[(u32, Counts)]) -> Option<Reading> {
+        let mut flight = DelayedAnswer::new(opened, Duration::ZERO);
         for tick in 0..60_000u32 {
             let now = Duration::from_micros(200) * tick;
             let known = arrivals.iter().rev().find(|(at, _)| *at * MS <= now).map(|(_, counts)| *counts);
@@ -320,7 +320,7 @@ mod tests {
         assert_eq!(watch(opened(536, 5), &[(5, counts(10, 5_000)), (60, hole)]), None, "the tail got lost");
         let acked = |segments, bytes| Counts { sent: 4, ..counts(segments, bytes) };
         let look = |looks: &[(u32, Counts)]| {
-            let mut flight = Delayed::new(opened(536, 5), Duration::ZERO);
+            let mut flight = DelayedAnswer::new(opened(536, 5), Duration::ZERO);
             flight.see(MS, counts(0, 0));
             let done = looks.iter().any(|(at, counts)| flight.see(*at * MS, *counts));
             done.then(|| flight.reading())
@@ -341,7 +341,7 @@ mod tests {
 
     #[test]
     fn a_look_that_comes_late_may_have_seen_the_tail_loss_probe_too() {
-        let mut flight = Delayed::new(opened(536, 1), Duration::ZERO);
+        let mut flight = DelayedAnswer::new(opened(536, 1), Duration::ZERO);
         flight.see(MS, counts(0, 0));
         flight.see(20 * MS, counts(11, 11 * 524));
         flight.see(42 * MS, Counts { sent: 4, ..counts(11, 11 * 524) });
@@ -352,7 +352,7 @@ mod tests {
 
     #[test]
     fn what_came_after_the_acknowledgement_may_be_its_consequence_if_the_round_trip_is_shorter_than_it_seemed() {
-        let mut flight = Delayed::new(opened(536, 300), Duration::ZERO);
+        let mut flight = DelayedAnswer::new(opened(536, 300), Duration::ZERO);
         let acked = |segments, bytes| Counts { sent: 4, ..counts(segments, bytes) };
         flight.see(MS, counts(0, 0));
         for (at, counts) in

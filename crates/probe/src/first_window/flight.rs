@@ -72,7 +72,7 @@ struct Late {
 
 /// What an arrival means for the flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Arrived {
+pub enum ArrivalKind {
     /// Something new.
     New,
     /// Nothing new, and nothing follows from it.
@@ -131,7 +131,7 @@ impl Flight {
     /// Takes a packet's payload of `len` bytes from byte `start`. `unit` is the size of the segments of which the network
     /// device has merged it, if it has; else it is one segment, however long: some servers send no segments shorter than
     /// 536 bytes, whatever they are offered. What may have been `pushed` is no tail loss probe.
-    pub fn arrive(&mut self, at: Time, start: u32, len: u32, unit: Option<u16>, pushed: bool) -> Arrived {
+    pub fn arrive(&mut self, at: Time, start: u32, len: u32, unit: Option<u16>, pushed: bool) -> ArrivalKind {
         let end = start.saturating_add(len);
         let unit = unit.map_or(len, u32::from).max(1);
         let pause = self.last_new.map(|last| at.saturating_sub(last));
@@ -141,7 +141,7 @@ impl Flight {
             self.again = self.again.or(Some(at));
         }
         if new == 0 {
-            return if start == 0 && quiet { Arrived::Again } else { Arrived::Copy };
+            return if start == 0 && quiet { ArrivalKind::Again } else { ArrivalKind::Copy };
         }
         let count = new.div_ceil(unit);
         self.segments = self.segments.saturating_add(count);
@@ -153,7 +153,7 @@ impl Flight {
         // The first segment got lost, and this is its second copy.
         if start == 0 && quiet {
             self.last_new = Some(at);
-            return Arrived::Again;
+            return ArrivalKind::Again;
         }
         self.wait(at);
         self.last_new = Some(at);
@@ -165,7 +165,7 @@ impl Flight {
             (None, None) => None,
         };
         self.full = length == self.max_segment && len.is_multiple_of(unit);
-        Arrived::New
+        ArrivalKind::New
     }
 
     /// Something new has come, and isn't the first copy of a flight that began again.
@@ -335,9 +335,9 @@ mod tests {
         let mut flight = Flight::new(1240, RTT, true);
         flight.arrive(ms(80), 0, 260, None, false);
         for i in 0..9 {
-            assert_eq!(flight.arrive(ms(81), 260 + i * 1240, 1240, None, false), Arrived::New);
+            assert_eq!(flight.arrive(ms(81), 260 + i * 1240, 1240, None, false), ArrivalKind::New);
         }
-        assert_eq!(flight.arrive(ms(320), 0, 260, None, false), Arrived::Again);
+        assert_eq!(flight.arrive(ms(320), 0, 260, None, false), ArrivalKind::Again);
         assert_eq!((flight.segments(), flight.bytes(), flight.max_segment()), (10, 260 + 9 * 1240, 1240));
     }
 
@@ -359,7 +359,7 @@ mod tests {
         flight.arrive(ms(80), 1260, 1000, None, false);
         flight.arrive(ms(80), 4260, 1000, None, false);
         assert_eq!(flight.segments(), 2 + 2 + 2);
-        assert_eq!(flight.arrive(ms(320), 0, 260, None, false), Arrived::Again, "its first copy got lost");
+        assert_eq!(flight.arrive(ms(320), 0, 260, None, false), ArrivalKind::Again, "its first copy got lost");
         assert_eq!(flight.segments(), 6);
         flight.say(7260);
         assert_eq!((flight.segments(), flight.bytes()), (8, 7260), "the tail got lost");
@@ -369,9 +369,9 @@ mod tests {
     fn a_copy_made_on_the_way_ends_no_flight() {
         let mut flight = Flight::new(1000, RTT, true);
         flight.arrive(ms(80), 0, 1000, None, false);
-        assert_eq!(flight.arrive(ms(81), 0, 1000, None, false), Arrived::Copy);
+        assert_eq!(flight.arrive(ms(81), 0, 1000, None, false), ArrivalKind::Copy);
         flight.arrive(ms(82), 1000, 1000, None, false);
-        assert_eq!(flight.arrive(ms(200), 1000, 1000, None, false), Arrived::Copy, "not the first");
+        assert_eq!(flight.arrive(ms(200), 1000, 1000, None, false), ArrivalKind::Copy, "not the first");
     }
 
     #[test]
@@ -415,7 +415,7 @@ mod tests {
             for (i, at) in (0u32..).zip(times) {
                 flight.arrive(ms(*at), i * 60, 60, None, false);
             }
-            again.into_iter().for_each(|at| assert_eq!(flight.arrive(ms(at), 0, 60, None, false), Arrived::Again));
+            again.into_iter().for_each(|at| assert_eq!(flight.arrive(ms(at), 0, 60, None, false), ArrivalKind::Again));
             flight.is_trickled()
         };
         // What comes last isn't longer waited for than what came before: a piece more, not the kernel's probe.

@@ -62,7 +62,7 @@ impl Pace {
     }
 
     /// Hears how long a packet has waited that needn't have, and where.
-    pub(super) fn waited(&mut self, now: Time, place: Waited, delay: Duration) {
+    pub(super) fn waited(&mut self, now: Time, place: WaitingPlace, delay: Duration) {
         if let Self::Seen(pace) = self {
             pace.waited(now, place, delay);
         }
@@ -78,7 +78,7 @@ impl Pace {
 
 /// Where packets wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Waited {
+pub enum WaitingPlace {
     /// On the way or at the server.
     There,
     /// On this host, for us.
@@ -154,8 +154,8 @@ impl SeenPace {
         }
     }
 
-    fn waited(&mut self, now: Time, place: Waited, delay: Duration) {
-        let least = self.least[usize::from(place == Waited::Here)].hear(now, delay);
+    fn waited(&mut self, now: Time, place: WaitingPlace, delay: Duration) {
+        let least = self.least[usize::from(place == WaitingPlace::Here)].hear(now, delay);
         if least.is_some_and(|least| least > STANDING) {
             self.cut(now);
         }
@@ -186,7 +186,7 @@ mod tests {
         while now < Duration::from_secs(seconds) {
             while answers.front().is_some_and(|(at, _)| *at <= now) {
                 let (_, waited) = answers.pop_front().unwrap();
-                pace.waited(now, Waited::There, waited);
+                pace.waited(now, WaitingPlace::There, waited);
                 if waited >= Duration::from_millis(10) {
                     held = held.max(now + waited);
                 }
@@ -226,7 +226,7 @@ mod tests {
     #[test]
     fn what_is_asked_for_is_kept_to_whatever_waits() {
         let mut pace = Pace::fixed(100);
-        pace.waited(Time::ZERO, Waited::Here, Duration::from_secs(1));
+        pace.waited(Time::ZERO, WaitingPlace::Here, Duration::from_secs(1));
         pace.overflown(Time::ZERO);
         let mut now = Time::ZERO;
         for _ in 0..=100 {

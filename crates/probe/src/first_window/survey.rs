@@ -1,6 +1,6 @@
 use super::config::SurveyConfig;
 use super::host::{Goal, Host, HostResult, MOST_PROBES, Opener, Send};
-use super::pace::Waited;
+use super::pace::WaitingPlace;
 use super::queue::Queue;
 use super::segment::Incoming;
 use crate::Time;
@@ -104,7 +104,7 @@ impl<O: Opener> Survey<O> {
             self.after(from, now);
             let delay = opened.and_then(|round_trip| self.queue.delay(from, round_trip));
             if let Some(delay) = delay {
-                self.waited(now, Waited::There, delay);
+                self.waited(now, WaitingPlace::There, delay);
             }
             if let Some(delay) = delay.filter(|delay| *delay >= CROWDED) {
                 self.hold(now + delay);
@@ -113,7 +113,7 @@ impl<O: Opener> Survey<O> {
     }
 
     /// Hears how long a packet has waited: hosts that aren't public are begun more slowly where all do.
-    pub fn waited(&mut self, now: Time, place: Waited, delay: Duration) {
+    pub fn waited(&mut self, now: Time, place: WaitingPlace, delay: Duration) {
         self.queue.pace().waited(now, place, delay);
     }
 

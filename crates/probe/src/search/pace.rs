@@ -11,7 +11,7 @@ const HEDGE: Time = Time::from_millis(200);
 
 /// A probe of the first burst that was answered.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Paced {
+pub(super) struct PacedProbe {
     /// The length of the IP packet, bytes.
     pub(super) size: u16,
     pub(super) sent: Time,
@@ -23,8 +23,8 @@ pub(super) struct Paced {
 ///
 /// The median of what each answer took for a byte: a host that stands still for a moment draws a single gap apart, and what waited
 /// meanwhile comes at once, while a slow link draws all of them apart.
-pub(super) fn pace(burst: &[Paced]) -> Time {
-    let drawn = |pair: &[Paced]| {
+pub(super) fn pace(burst: &[PacedProbe]) -> Time {
+    let drawn = |pair: &[PacedProbe]| {
         let [before, after] = pair else { return None };
         let apart = after.answered.saturating_sub(before.answered);
         Some(apart.saturating_sub(after.sent.saturating_sub(before.sent)).as_secs_f64() / f64::from(after.size.max(1)))
@@ -50,8 +50,9 @@ impl Search {
             let long = flight.item.size >= USUAL_LEAST || self.max < USUAL_LEAST;
             flight.item.purpose == Purpose::Size && flight.fate == Fate::Answered && long
         };
-        let paced = |flight: &Flight| Paced { size: flight.item.size, sent: flight.sent, answered: flight.answered };
-        let burst: Vec<Paced> = self.flights.iter().filter(answered).map(paced).collect();
+        let paced =
+            |flight: &Flight| PacedProbe { size: flight.item.size, sent: flight.sent, answered: flight.answered };
+        let burst: Vec<PacedProbe> = self.flights.iter().filter(answered).map(paced).collect();
         pace(&burst).min(SLOWEST)
     }
 
@@ -109,11 +110,11 @@ mod tests {
     const SIZES: [u16; 12] = [1492, 576, 1480, 1006, 1454, 1400, 1280, 1448, 1472, 1300, 1420, 1380];
 
     /// Packets that leave at once and are answered over a link that needs so much for a byte.
-    fn over_link(ns_per_byte: u64) -> Vec<Paced> {
+    fn over_link(ns_per_byte: u64) -> Vec<PacedProbe> {
         let mut at = Time::from_millis(40);
         let probe = |size: &u16| {
             at += Time::from_nanos(ns_per_byte * u64::from(*size));
-            Paced { size: *size, sent: Time::ZERO, answered: at }
+            PacedProbe { size: *size, sent: Time::ZERO, answered: at }
         };
         SIZES.iter().map(probe).collect()
     }
@@ -138,11 +139,11 @@ mod tests {
 
     #[test]
     fn what_left_late_was_answered_late() {
-        let late = |probe: (usize, &Paced)| {
+        let late = |probe: (usize, &PacedProbe)| {
             let by = Time::from_millis(5) * u32::try_from(probe.0).unwrap();
-            Paced { sent: probe.1.sent + by, answered: probe.1.answered + by, ..*probe.1 }
+            PacedProbe { sent: probe.1.sent + by, answered: probe.1.answered + by, ..*probe.1 }
         };
-        let burst: Vec<Paced> = over_link(0).iter().enumerate().map(late).collect();
+        let burst: Vec<PacedProbe> = over_link(0).iter().enumerate().map(late).collect();
         assert_eq!(pace(&burst), Time::ZERO);
     }
 

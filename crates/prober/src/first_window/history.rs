@@ -2,7 +2,7 @@
 
 use super::lists::UrlRequest;
 use super::recorder::KIND;
-use super::targets::{Skipped, urls};
+use super::targets::{SkippedLine, urls};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ pub struct HistoryAnswer {
     pub targets: Vec<Value>,
     /// Lines of a list that are no URL, from 1, and why.
     #[serde(skip)]
-    pub skipped: Vec<Skipped>,
+    pub skipped: Vec<SkippedLine>,
 }
 
 /// Reads what earlier runs have found; nobody is asked.

@@ -10,8 +10,8 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 use wt_probe::Time;
 use wt_probe::first_window::{
-    Counts, Decision, DecisionReason, Delayed, End, Goal, HEAD, Head, Opened, Opener as _, Queue, Reading,
-    SurveyConfig, Verdict, decide,
+    Counts, Decision, DecisionReason, DelayedAnswer, End, Goal, HEAD, Head, OpenedConnection, Opener as _, Queue,
+    Reading, SurveyConfig, Verdict, decide,
 };
 use wt_problem::Problem;
 use wt_sys::SysResult;
@@ -45,7 +45,7 @@ struct Probe {
     begun: Time,
     request: Vec<u8>,
     /// `None` until the handshake is done.
-    flight: Option<Delayed>,
+    flight: Option<DelayedAnswer>,
 }
 
 /// What a look at a connection gave.
@@ -110,13 +110,13 @@ impl Probe {
             ecn: info.ecn().then_some(true),
             fast_open: None,
         });
-        let opened = Opened {
+        let opened = OpenedConnection {
             mss: self.mss,
             timestamps: info.timestamps(),
             rtt: Duration::from_micros(info.rtt.into()),
             window: if info.rcv_wnd > 0 { info.rcv_wnd } else { u16::MAX.into() },
         };
-        self.flight = Some(Delayed::new(opened, now));
+        self.flight = Some(DelayedAnswer::new(opened, now));
         let sent = self.stream.write_all(&self.request).and_then(|()| {
             // Sending has taken the kernel out of the mode in which it waits.
             tcp::set_quick_ack(&self.stream, false).map_err(|error| error.source)

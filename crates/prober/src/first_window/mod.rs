@@ -39,7 +39,7 @@ pub use history::{HistoryAnswer, HistoryRequest, history};
 pub use lists::{UrlRequest, opt_out_of, urls_of};
 pub use providers::{ProviderTally, Providers};
 pub use request::{FirstWindowRequest, is_contact};
-pub use targets::Skipped;
+pub use targets::SkippedLine;
 
 use kernel::SIZES;
 use net::Net;

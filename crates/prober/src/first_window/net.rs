@@ -9,7 +9,7 @@ use wt_probe::first_window::{Incoming, PORTS, Send};
 use wt_probe::{SynOptions, Time};
 use wt_sys::SysResult;
 use wt_sys::probe::{ProbeSocket, QuietPort};
-use wt_sys::tap::{SegmentTap, Tapped};
+use wt_sys::tap::{SegmentTap, TappedPacket};
 use wt_wire::{IpView, Protocol, TcpFlags, TcpOption, TcpView};
 
 /// What one version of IP needs.
@@ -131,7 +131,7 @@ impl Net {
     }
 }
 
-fn read<'a>(tapped: &Tapped<'a>, numbers: &HashMap<(bool, u16), usize>) -> Option<IncomingPacket<'a>> {
+fn read<'a>(tapped: &TappedPacket<'a>, numbers: &HashMap<(bool, u16), usize>) -> Option<IncomingPacket<'a>> {
     let packet = IpView::quoted(tapped.bytes).ok()?;
     let cut = packet.total_len().saturating_sub(tapped.bytes.len());
     let (protocol, bytes) = packet.transport()?;

@@ -7,7 +7,7 @@ use super::sessions::Sessions;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 use wt_probe::Time;
-use wt_probe::first_window::{Goal, Survey, Waited};
+use wt_probe::first_window::{Goal, Survey, WaitingPlace};
 use wt_problem::Problem;
 
 /// Packets that have waited so long for us mean that this host is busy: then nobody else is begun for as long. It is more
@@ -57,7 +57,7 @@ impl Connections for RawConnections<'_> {
         let drained = self.net.hear(BATCH, |(at, from, port, to, segment)| {
             let waited = now.saturating_sub(at);
             (lag, last) = (lag.max(waited), at);
-            survey.waited(now, Waited::Here, waited);
+            survey.waited(now, WaitingPlace::Here, waited);
             survey.handle(at, from, port, to, &segment);
         });
         if lag >= LAG {

@@ -1,5 +1,5 @@
 use super::lists::UrlRequest;
-use super::targets::{Skipped, Url, urls};
+use super::targets::{SkippedLine, Url, urls};
 use crate::IpVersion;
 use crate::options::within;
 use serde::{Deserialize, Serialize};
@@ -62,7 +62,7 @@ impl FirstWindowRequest {
     ///
     /// # Errors
     /// A usage problem.
-    pub(super) fn check(&self) -> Result<(Vec<Url>, Vec<Skipped>), Problem> {
+    pub(super) fn check(&self) -> Result<(Vec<Url>, Vec<SkippedLine>), Problem> {
         for rate in [self.rate, self.per_network].into_iter().flatten() {
             within("hosts a second", rate, 1, 100_000)?;
         }

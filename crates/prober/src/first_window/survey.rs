@@ -7,7 +7,7 @@ use super::net::Net;
 use super::opt_out::OptOut;
 use super::raw::RawConnections;
 use super::sessions::Sessions;
-use super::targets::{Unasked, Url};
+use super::targets::{UnaskedHost, Url};
 use crate::IpVersion;
 use crate::clock::now;
 use rand_chacha::ChaCha8Rng;
@@ -102,9 +102,9 @@ pub(super) fn run(
 }
 
 /// `None` of a name on the opt-out list, which nobody looks up.
-type Resolved = (usize, Option<Result<Goal, Unasked>>);
+type ResolvedHost = (usize, Option<Result<Goal, UnaskedHost>>);
 
-fn resolve(plan: &SurveyPlan<'_>, next: &AtomicUsize, sender: &mpsc::SyncSender<Resolved>, waker: &Waker) {
+fn resolve(plan: &SurveyPlan<'_>, next: &AtomicUsize, sender: &mpsc::SyncSender<ResolvedHost>, waker: &Waker) {
     loop {
         let number = next.fetch_add(1, Ordering::Relaxed);
         let Some(url) = plan.urls.get(number) else { return waker.wake() };
@@ -119,7 +119,7 @@ fn resolve(plan: &SurveyPlan<'_>, next: &AtomicUsize, sender: &mpsc::SyncSender<
 fn drive(
     plan: &SurveyPlan<'_>,
     connections: &mut dyn Connections,
-    resolved: &mpsc::Receiver<Resolved>,
+    resolved: &mpsc::Receiver<ResolvedHost>,
     waker: &Waker,
     closed: &AtomicBool,
     tell: mpsc::Sender<HostFinding>,
@@ -136,7 +136,7 @@ fn drive(
                         None => found.push(nothing(None, OPTED_OUT)),
                         Some(Ok(goal)) if is_out(goal.address) => found.push(nothing(Some(goal.address), OPTED_OUT)),
                         Some(Ok(goal)) => connections.add(number, goal),
-                        Some(Err(Unasked { address, why })) => {
+                        Some(Err(UnaskedHost { address, why })) => {
                             let why = if address.is_some_and(is_out) { OPTED_OUT } else { &why };
                             found.push(nothing(address, why));
                         }

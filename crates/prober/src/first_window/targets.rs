@@ -12,7 +12,7 @@ use wt_units::UrlError;
 const MOST: usize = 1_000_000;
 
 /// A line of a list that is no URL, from 1, and why.
-pub type Skipped = (u32, Problem);
+pub type SkippedLine = (u32, Problem);
 
 /// One thing to ask.
 #[derive(Debug, Clone)]
@@ -41,24 +41,24 @@ impl Url {
     }
 
     /// Finds the address, which may take as long as the resolver likes, and whether there is a way to it.
-    pub(super) fn resolve(&self, ip: Option<IpVersion>) -> Result<Goal, Unasked> {
+    pub(super) fn resolve(&self, ip: Option<IpVersion>) -> Result<Goal, UnaskedHost> {
         let wt_units::Url { scheme, host, port, path, .. } = &self.place;
-        let address = resolved(host, *port, ip).map_err(|problem| Unasked::of(None, &problem))?.ip();
-        source_to(address).map_err(|problem| Unasked::of(Some(address), &problem))?;
+        let address = resolved(host, *port, ip).map_err(|problem| UnaskedHost::of(None, &problem))?.ip();
+        source_to(address).map_err(|problem| UnaskedHost::of(Some(address), &problem))?;
         Ok(Goal { address, port: *port, tls: scheme.is_encrypted(), host: host.clone(), path: path.clone() })
     }
 }
 
 /// Why a host can't be asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Unasked {
+pub(super) struct UnaskedHost {
     /// Its address, if it has one.
     pub(super) address: Option<IpAddr>,
     /// In words.
     pub(super) why: String,
 }
 
-impl Unasked {
+impl UnaskedHost {
     fn of(address: Option<IpAddr>, problem: &Problem) -> Self {
         let cause = problem.cause.as_ref().map_or(String::new(), |cause| format!(": {cause}"));
         Self { address, why: format!("{}{cause}", problem.what) }
@@ -81,7 +81,7 @@ fn registered(host: &str) -> &str {
 ///
 /// # Errors
 /// A usage problem where there is none, where there are too many, and for what is no URL and not of a list.
-pub(super) fn urls(targets: &[UrlRequest]) -> Result<(Vec<Url>, Vec<Skipped>), Problem> {
+pub(super) fn urls(targets: &[UrlRequest]) -> Result<(Vec<Url>, Vec<SkippedLine>), Problem> {
     match targets.len() {
         0 => return Err(Problem::usage("there is no URL in the file")),
         n if n > MOST => return Err(Problem::usage(format!("{n} URLs are too many: at most {MOST} at once"))),

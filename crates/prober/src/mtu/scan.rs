@@ -82,7 +82,7 @@ impl ScanRequest {
 }
 
 /// A scan that has ended.
-pub(super) struct Scanned {
+pub(super) struct FinishedScan {
     scan: Scan,
     /// With what the search cost.
     cost: Cost,
@@ -104,7 +104,7 @@ pub(super) fn scan(
     before_cost: Cost,
     cancel: &Cancel,
     events: &mut dyn FnMut(MtuEvent),
-) -> Result<Scanned, Problem> {
+) -> Result<FinishedScan, Problem> {
     let (Some(pmtu), Some(kind)) = (report.pmtu, report.method) else { return Err(unanswered(target, report)) };
     if kind == Kind::Udp {
         return Err(Problem::environment(format!(
@@ -143,7 +143,7 @@ pub(super) fn scan(
     let headers = if target.ip.is_ipv6() { 60 } else { 40 };
     let rtt = report.rtt.min().unwrap_or(Duration::from_millis(1));
     let (best, gain) = best(&scan, kind, pmtu, headers, rtt, request.rate);
-    Ok(Scanned { scan, cost: before_cost.plus(cost), own: cost, best, gain, rate: request.rate, ip: target.ip })
+    Ok(FinishedScan { scan, cost: before_cost.plus(cost), own: cost, best, gain, rate: request.rate, ip: target.ip })
 }
 
 /// Packets a second that leave a slow line room, by how long it takes for one, seconds.
@@ -201,7 +201,7 @@ fn there(scan: &Scan, kind: Kind, low: f64, high: f64) -> (f64, f64) {
     (short, long.clamp(short, 1.0))
 }
 
-impl Scanned {
+impl FinishedScan {
     /// The answer of the search with this one's.
     pub(super) fn added_to(&self, searched: MtuAnswer) -> MtuAnswer {
         let mut answer = MtuAnswer { scan: Some(self.answer()), ..searched };

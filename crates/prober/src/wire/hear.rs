@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 use wt_probe::codec::{self, TcpHeard, Token};
 use wt_probe::{ProbeAnswer, Quote, Time};
-use wt_sys::probe::{ProbeSocket, Received};
+use wt_sys::probe::{ProbeSocket, ReceivedPacket};
 
 impl Wire {
     /// All that has been heard; `SynAck`s as they are, for only the caller knows the connection.
@@ -106,9 +106,9 @@ fn word(bytes: &[u8], at: usize) -> Option<u16> {
 
 /// Reads until there is nothing, or a fair share of it.
 fn drain(
-    mut receive: impl FnMut(&mut [u8]) -> wt_sys::SysResult<Option<Received>>,
+    mut receive: impl FnMut(&mut [u8]) -> wt_sys::SysResult<Option<ReceivedPacket>>,
     buffer: &mut [u8],
-    mut each: impl FnMut(Received, &[u8]),
+    mut each: impl FnMut(ReceivedPacket, &[u8]),
 ) {
     for _ in 0..4096 {
         let Ok(Some(received)) = receive(buffer) else { return };

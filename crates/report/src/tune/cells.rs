@@ -6,7 +6,7 @@ use super::figures::counted_bps;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use utoipa::ToSchema;
-use wt_experiment::{DropReason, Dropped, anytime_half_width};
+use wt_experiment::{DropReason, DroppedSetting, anytime_half_width};
 use wt_trial::{Scale, Status, TrialRecord};
 use wt_units::Settings;
 
@@ -31,7 +31,7 @@ pub struct FourCells {
     pub high: Option<f64>,
     /// The first of the four that left the race, and after which round: from then on no round counts here.
     #[serde(skip)]
-    pub left: Option<(String, Dropped)>,
+    pub left: Option<(String, DroppedSetting)>,
 }
 
 impl TuneInputs<'_> {
@@ -69,7 +69,7 @@ impl TuneInputs<'_> {
         })
     }
 
-    fn left(&self, square: [usize; 4]) -> Option<(String, Dropped)> {
+    fn left(&self, square: [usize; 4]) -> Option<(String, DroppedSetting)> {
         let dropped = square.iter().filter_map(|arm| Some((*arm, self.assessment.arms[*arm].dropped?)));
         let (arm, first) = dropped.min_by_key(|(_, dropped)| dropped.round)?;
         Some((self.settings.get(arm).map_or_else(String::new, |setting| setting.label.clone()), first))
@@ -197,7 +197,7 @@ mod tests {
         assert!((cells.interaction / true_one - 1.0).abs() < 0.05, "{cells:?}");
         let whole = FourCells { left: None, ..cells.clone() }.sentence();
         assert!(whole.ends_with("rounds)."), "{whole}");
-        let left = Some(("mtu=1400".to_owned(), Dropped { round: 6, reason: DropReason::Failing }));
+        let left = Some(("mtu=1400".to_owned(), DroppedSetting { round: 6, reason: DropReason::Failing }));
         let told = FourCells { left, ..cells }.sentence();
         assert!(told.ends_with("No more rounds count: mtu=1400 left after round 6, for it failed."), "{told}");
     }

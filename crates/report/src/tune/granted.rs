@@ -1,4 +1,4 @@
-use super::Granted;
+use super::GrantedKnob;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use wt_trial::{Observed, TrialRecord};
@@ -8,11 +8,11 @@ use wt_units::{Knob, Level};
 const MOST: usize = 3;
 
 /// What each arm's knobs asked for, got and showed, over all its trials; the current settings ask for nothing.
-pub(super) fn granted(records: &[&TrialRecord]) -> Vec<Granted> {
-    let mut table: BTreeMap<(usize, Knob), Granted> = BTreeMap::new();
+pub(super) fn granted(records: &[&TrialRecord]) -> Vec<GrantedKnob> {
+    let mut table: BTreeMap<(usize, Knob), GrantedKnob> = BTreeMap::new();
     for record in records {
         for (knob, asked) in record.spec.settings.iter() {
-            let row = table.entry((record.spec.arm, knob)).or_insert_with(|| Granted {
+            let row = table.entry((record.spec.arm, knob)).or_insert_with(|| GrantedKnob {
                 arm: record.spec.arm,
                 knob,
                 asked: asked.clone(),
@@ -49,7 +49,7 @@ pub(super) fn granted(records: &[&TrialRecord]) -> Vec<Granted> {
     table.into_values().collect()
 }
 
-impl Granted {
+impl GrantedKnob {
     /// Whether most of its trials tested something else than what was asked for.
     pub(super) fn mostly_differs(&self) -> bool {
         self.elsewhere * 2 > self.trials

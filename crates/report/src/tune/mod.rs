@@ -125,7 +125,7 @@ pub struct TuneReport {
     /// Every setting that was compared, the current one first.
     pub arms: Vec<Arm>,
     /// What each setting asked for, what it got, and what was seen.
-    pub granted: Vec<Granted>,
+    pub granted: Vec<GrantedKnob>,
     /// What a person should know before trusting the answer.
     pub warnings: Vec<String>,
     /// What to do next.
@@ -364,7 +364,7 @@ pub struct Arm {
 /// One knob of one setting: asked, granted, observed.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[schema(as = GrantedLevel)]
-pub struct Granted {
+pub struct GrantedKnob {
     /// The arm.
     pub arm: usize,
     /// The knob.

@@ -400,7 +400,7 @@ fn what_was_not_granted_is_shown() {
         record.outcome.observed.cc = Some("reno".into());
     }
     let report = report_of(&story);
-    let differing: Vec<&Granted> = report.granted.iter().filter(|g| g.differs).collect();
+    let differing: Vec<&GrantedKnob> = report.granted.iter().filter(|g| g.differs).collect();
     assert_eq!(differing.len(), 1);
     assert_eq!((differing[0].arm, differing[0].granted[0].to_string()), (5, "reno".into()));
     assert!(report.to_terminal(100, false).contains("cc=bbr: cc asked bbr, granted reno, observed reno."));

@@ -4,7 +4,7 @@ use super::{available, boot, choice, problem};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use utoipa::ToSchema;
-use wt_bpf::{Loaded, Pins, mount_bpffs};
+use wt_bpf::{Pins, RegisteredControl, mount_bpffs};
 use wt_problem::Problem;
 use wt_trial::Cancel;
 
@@ -58,7 +58,7 @@ impl LoadAnswer {
 pub struct HeldControl {
     /// What was loaded.
     pub answer: LoadAnswer,
-    _loaded: Option<Loaded>,
+    _loaded: Option<RegisteredControl>,
 }
 
 /// Loads one of ours. One that is pinned already is left as it is, if it is to be pinned.
@@ -74,7 +74,7 @@ pub fn load(request: &LoadRequest) -> Result<HeldControl, Problem> {
         notes.push(format!("{kernel_name} was loaded already."));
         None
     } else {
-        let mut loaded = Loaded::load(&choice).map_err(|error| problem(&error, &choice))?;
+        let mut loaded = RegisteredControl::load(&choice).map_err(|error| problem(&error, &choice))?;
         if pin {
             keep(&mut loaded, &pins, &mut notes)?;
         }
@@ -93,7 +93,7 @@ pub fn load(request: &LoadRequest) -> Result<HeldControl, Problem> {
         name: choice.algorithm.name,
         variant: choice.variant_text(),
         pinned: pin,
-        goes_with_process: loaded.as_ref().is_none_or(Loaded::goes_with_process),
+        goes_with_process: loaded.as_ref().is_none_or(RegisteredControl::goes_with_process),
         kernel_name,
         unit,
         notes,
@@ -101,7 +101,7 @@ pub fn load(request: &LoadRequest) -> Result<HeldControl, Problem> {
     Ok(HeldControl { answer, _loaded: loaded })
 }
 
-fn keep(loaded: &mut Loaded, pins: &Pins, notes: &mut Vec<String>) -> Result<(), Problem> {
+fn keep(loaded: &mut RegisteredControl, pins: &Pins, notes: &mut Vec<String>) -> Result<(), Problem> {
     let kept = mount_bpffs().and_then(|mounted| {
         if mounted {
             notes.push("The bpf file system is mounted at /sys/fs/bpf now.".to_owned());

@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use utoipa::ToSchema;
-use wt_journal::{Imported, Journal, JournalError, Prune, SqliteJournal};
+use wt_journal::{ImportOutcome, Journal, JournalError, Prune, SqliteJournal};
 use wt_problem::Problem;
 use wt_sys::clock::unix_us;
 
@@ -66,11 +66,11 @@ pub fn import(journal: Option<&Path>, files: &[PathBuf]) -> Result<ImportAnswer,
 }
 
 /// What was taken in; with a [`Problem`] what was taken before it.
-fn import_one(journal: &mut dyn Journal, file: &Path) -> Result<Imported, Box<(Imported, Problem)>> {
-    let (head, input) = beginning(file).map_err(|problem| Box::new((Imported::default(), problem)))?;
+fn import_one(journal: &mut dyn Journal, file: &Path) -> Result<ImportOutcome, Box<(ImportOutcome, Problem)>> {
+    let (head, input) = beginning(file).map_err(|problem| Box::new((ImportOutcome::default(), problem)))?;
     if head == SQLITE {
         let other =
-            SqliteJournal::open_to_read(file).map_err(|error| Box::new((Imported::default(), problem(&error))))?;
+            SqliteJournal::open_to_read(file).map_err(|error| Box::new((ImportOutcome::default(), problem(&error))))?;
         return wt_journal::import_journal(journal, &other)
             .map_err(|ended| Box::new((*ended.before, problem(&ended.error))));
     }

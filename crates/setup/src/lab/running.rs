@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use wt_lab::{Backend, EngineStats, Host, Lab, LabOptions, LabTunnel, Program, Recorded, Recording, Scenario};
+use wt_lab::{Backend, EngineStats, Host, Lab, LabOptions, LabTunnel, Program, Recording, RecordingCounts, Scenario};
 use wt_load::{Server, ServerConfig};
 use wt_problem::Problem;
 use wt_trial::Cancel;
@@ -206,7 +206,7 @@ impl RunningLab {
     ///
     /// # Errors
     /// A [`Problem`] where the recording can't be completed.
-    pub fn stop(self) -> Result<Option<Recorded>, Problem> {
+    pub fn stop(self) -> Result<Option<RecordingCounts>, Problem> {
         self.tunnel.into_lab().stop().map_err(|error| problem(&error))
     }
 }

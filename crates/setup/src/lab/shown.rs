@@ -3,7 +3,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::time::Duration;
 use utoipa::ToSchema;
-use wt_lab::scenario::{Described, Direction, Link, QueueBound};
+use wt_lab::scenario::{DescribedStage, Direction, Link, QueueBound};
 use wt_lab::{Scenario, presets};
 use wt_problem::Problem;
 
@@ -197,8 +197,8 @@ impl LinkShown {
 }
 
 impl DirectionShown {
-    fn of(direction: &Direction, stages: &[Described]) -> Self {
-        let stage = |stage: &Described| {
+    fn of(direction: &Direction, stages: &[DescribedStage]) -> Self {
+        let stage = |stage: &DescribedStage| {
             let name = ("stage", stage.stage.to_owned());
             std::iter::once(name).chain(stage.fields.iter().cloned()).collect()
         };

@@ -1,6 +1,6 @@
 use serde::Serialize;
 use utoipa::ToSchema;
-use wt_host::{Applied, Backup, Finding, HistoryRow, OsDefault, Pending};
+use wt_host::{ApplyOutcome, Backup, Finding, HistoryRow, OsDefault, Pending};
 use wt_problem::Problem;
 
 /// A change that was tried: what came of it, and what failed.
@@ -8,7 +8,7 @@ use wt_problem::Problem;
 pub struct ChangeAnswer {
     /// What was done.
     #[serde(flatten)]
-    pub applied: Applied,
+    pub applied: ApplyOutcome,
     /// Why it failed, if it did, and whether it was reverted.
     #[serde(skip)]
     pub problem: Option<Problem>,

@@ -33,9 +33,9 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::time::Duration;
 use wt_host::{
-    ApplyOptions, Backup, Change, CheckpointId, CheckpointIdError, Confirmed, Export, ExportFormat, Finding,
-    GuardOptions, HeldChange, Knob, Plan, Recovered, Released, Report, Request, Survey, System as _, TxnError, Undone,
-    Value, VerifyReport,
+    ApplyOptions, Backup, Change, CheckpointId, CheckpointIdError, ConfirmOutcome, Export, ExportFormat, Finding,
+    GuardOptions, HeldChange, Knob, Plan, RecoveredChange, ReleasedChange, Report, Request, Survey, System as _,
+    TxnError, Undone, Value, VerifyReport,
 };
 use wt_problem::Problem;
 use wt_traffic::ArmSettings;
@@ -128,7 +128,7 @@ impl HostAccess {
         // Where somebody is at it, there is nothing to recover.
         let recovered = wt_host::recover(&mut self.system, &self.store).unwrap_or_default();
         let damaged = wt_host::damaged(&mut self.system, &self.store).unwrap_or_default();
-        recovered.iter().map(Recovered::finding).chain(damaged).collect()
+        recovered.iter().map(RecoveredChange::finding).chain(damaged).collect()
     }
 
     /// Whether a change stands here whose process and guards are gone: [`Self::put_back_unwatched`] takes it back.
@@ -353,7 +353,7 @@ impl HostAccess {
     ///
     /// # Errors
     /// A usage [`Problem`] where there is none, an environment one where it can't be kept.
-    pub fn confirm(&mut self, which: Option<&str>) -> Result<Confirmed, Problem> {
+    pub fn confirm(&mut self, which: Option<&str>) -> Result<ConfirmOutcome, Problem> {
         wt_host::confirm(&mut self.system, &self.store, id(which)?).map_err(|error| problem::txn(&error))
     }
 
@@ -370,7 +370,7 @@ impl HostAccess {
     ///
     /// # Errors
     /// A usage [`Problem`] where there is none.
-    pub fn undo_by_force(&mut self, which: Option<&str>) -> Result<Released, Problem> {
+    pub fn undo_by_force(&mut self, which: Option<&str>) -> Result<ReleasedChange, Problem> {
         wt_host::undo_by_force(&mut self.system, &self.store, id(which)?).map_err(|error| problem::txn(&error))
     }
 
@@ -378,7 +378,7 @@ impl HostAccess {
     ///
     /// # Errors
     /// A usage [`Problem`] where there is none.
-    pub fn forget(&mut self, which: &str) -> Result<Released, Problem> {
+    pub fn forget(&mut self, which: &str) -> Result<ReleasedChange, Problem> {
         let which = which.parse().map_err(|error: CheckpointIdError| problem::store(&error.into()))?;
         wt_host::forget(&mut self.system, &self.store, which).map_err(|error| problem::txn(&error))
     }

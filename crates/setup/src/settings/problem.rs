@@ -1,4 +1,4 @@
-use wt_host::{Applied, KnobError, PlanError, RequestError, StoreError, TxnError};
+use wt_host::{ApplyOutcome, KnobError, PlanError, RequestError, StoreError, TxnError};
 use wt_problem::{Fault, Problem};
 use wt_sys::SysError;
 use wt_units::shell_word;
@@ -146,7 +146,7 @@ pub(super) fn txn(error: &TxnError) -> Problem {
 }
 
 /// A failed change reports both halves: the cause, and whether it was put back.
-fn failed(cause: &str, report: &Applied) -> Problem {
+fn failed(cause: &str, report: &ApplyOutcome) -> Problem {
     let failure = Problem::environment(format!("the change failed: {cause}"));
     match &report.revert {
         Some(revert) if revert.done => failure.because("everything was put back; nothing is changed"),

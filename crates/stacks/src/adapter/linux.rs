@@ -52,7 +52,7 @@ pub(super) fn run(arguments: &Arguments, faults: &Faults) -> Result<AdapterDone,
     }
     let listener = local::begin(&arguments.listen, &ready(arguments))?;
     let ns = Arc::new(ns);
-    let opened = Opened::new().map_err(told)?;
+    let opened = OpeningConnections::new().map_err(told)?;
     let mut carrier = Carrier::new(arguments, faults);
     carrier.pump = Some(Pump { outer, inner, late: LateAcks::new(faults), buffer: vec![0; LARGEST] });
     let stdin = std::io::stdin();
@@ -116,13 +116,13 @@ fn open(arguments: &Arguments) -> SysResult<TcpStream> {
 }
 
 /// Connections whose handshakes are under way, each on a thread of its own.
-pub(super) struct Opened {
+pub(super) struct OpeningConnections {
     sender: Sender<(UnixStream, TcpStream)>,
     receiver: Receiver<(UnixStream, TcpStream)>,
     pub(super) waker: Arc<Waker>,
 }
 
-impl Opened {
+impl OpeningConnections {
     /// # Errors
     /// When the process has no descriptors left.
     pub(super) fn new() -> SysResult<Self> {
@@ -200,13 +200,13 @@ pub(super) struct Carrier {
     window: Option<u32>,
     faults: Faults,
     pump: Option<Pump>,
-    carried: Vec<Carried>,
+    carried: Vec<CarriedConnection>,
     buffer: Vec<u8>,
     done: AdapterDone,
 }
 
 /// One connection from its first byte to its last.
-struct Carried {
+struct CarriedConnection {
     near: UnixStream,
     far: TcpStream,
     spoiler: Spoiler,
@@ -234,7 +234,15 @@ impl Carrier {
         if near.set_nonblocking(true).is_ok() && local::tell_connected(&near).is_ok() {
             self.done.connections += 1;
             let (spoiler, out, waiting) = (Spoiler::new(&self.faults), Vec::new(), Vec::new());
-            self.carried.push(Carried { near, far, spoiler, out, waiting, out_ended: false, in_ended: false });
+            self.carried.push(CarriedConnection {
+                near,
+                far,
+                spoiler,
+                out,
+                waiting,
+                out_ended: false,
+                in_ended: false,
+            });
         }
     }
 
@@ -285,7 +293,7 @@ impl Carrier {
     }
 }
 
-impl Carried {
+impl CarriedConnection {
     /// Carries what can be carried now; false when the connection is over.
     fn carry(&mut self, window: Option<u32>, buffer: &mut [u8], done: &mut AdapterDone) -> bool {
         self.carry_in(window, buffer, done) && self.carry_out(buffer, done) && !(self.out_ended && self.in_ended)

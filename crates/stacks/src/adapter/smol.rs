@@ -82,10 +82,10 @@ struct Device {
     mtu: usize,
 }
 
-struct Received<'a>(&'a [u8]);
+struct ReceivedFrame<'a>(&'a [u8]);
 struct ToSend<'a>(&'a mut Tun, &'a mut LateAcks);
 
-impl phy::RxToken for Received<'_> {
+impl phy::RxToken for ReceivedFrame<'_> {
     fn consume<R, F: FnOnce(&[u8]) -> R>(self, f: F) -> R {
         f(self.0)
     }
@@ -104,13 +104,13 @@ impl phy::TxToken for ToSend<'_> {
 }
 
 impl phy::Device for Device {
-    type RxToken<'a> = Received<'a>;
+    type RxToken<'a> = ReceivedFrame<'a>;
     type TxToken<'a> = ToSend<'a>;
 
-    fn receive(&mut self, _: Instant) -> Option<(Received<'_>, ToSend<'_>)> {
+    fn receive(&mut self, _: Instant) -> Option<(ReceivedFrame<'_>, ToSend<'_>)> {
         let Self { tun, late, buffer, .. } = self;
         let length = tun.receive(buffer).ok().flatten()?;
-        Some((Received(&buffer[..length]), ToSend(tun, late)))
+        Some((ReceivedFrame(&buffer[..length]), ToSend(tun, late)))
     }
 
     fn transmit(&mut self, _: Instant) -> Option<ToSend<'_>> {
@@ -126,7 +126,7 @@ impl phy::Device for Device {
 }
 
 /// One connection.
-struct Carried {
+struct CarriedConnection {
     near: UnixStream,
     handle: SocketHandle,
     spoiler: Spoiler,
@@ -231,7 +231,7 @@ struct Loop<'a> {
     faults: &'a Faults,
     interface: Interface,
     sockets: SocketSet<'static>,
-    carried: Vec<Carried>,
+    carried: Vec<CarriedConnection>,
     done: AdapterDone,
     /// Where local ports begin.
     first: u64,
@@ -251,13 +251,13 @@ impl Loop<'_> {
         socket.connect(self.interface.context(), server, port).map_err(|error| error.to_string())?;
         let handle = self.sockets.add(socket);
         let spoiler = Spoiler::new(self.faults);
-        self.carried.push(Carried { near, handle, spoiler, told: false, ended: false, waiting: Vec::new() });
+        self.carried.push(CarriedConnection { near, handle, spoiler, told: false, ended: false, waiting: Vec::new() });
         self.done.connections += 1;
         Ok(())
     }
 
     /// Whether what the program sends could be taken now.
-    fn listens_to(&self, one: &Carried) -> bool {
+    fn listens_to(&self, one: &CarriedConnection) -> bool {
         !one.ended && self.sockets.get::<Socket<'_>>(one.handle).can_send()
     }
 
@@ -278,7 +278,7 @@ impl Loop<'_> {
     }
 }
 
-impl Carried {
+impl CarriedConnection {
     /// False when the connection is over.
     fn carry(&mut self, socket: &mut Socket<'_>, done: &mut AdapterDone, moved: &mut bool) -> bool {
         if !self.told {

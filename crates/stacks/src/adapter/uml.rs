@@ -293,7 +293,7 @@ pub(super) fn guest(arguments: &Arguments) -> Result<AdapterDone, String> {
     }
     let told = |error: wt_sys::SysError| error.to_string();
     let listener = set_up_guest(arguments)?;
-    let opened = linux::Opened::new().map_err(told)?;
+    let opened = linux::OpeningConnections::new().map_err(told)?;
     let mut carrier = linux::Carrier::new(arguments, &super::Faults::default());
     loop {
         carrier.wait(&[listener.as_fd(), opened.waker.as_fd()]).map_err(told)?;

@@ -4,7 +4,7 @@ use crate::seen::StackObservation;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wt_load::work::Worked;
+use wt_load::work::WorkOutcome;
 use wt_load::{EndReport, FetchError, Finish};
 use wt_sys::process::Usage;
 use wt_sys::tcp::TcpInfo;
@@ -13,7 +13,7 @@ use wt_trial::{Direction, Limits, Observed, Status, TrialOutcome, TrialSpec, say
 /// Outcome of one trial, before the server's view is known.
 #[derive(Debug)]
 pub(super) struct TrialRun {
-    pub(super) worked: Result<Worked, FetchError>,
+    pub(super) worked: Result<WorkOutcome, FetchError>,
     /// The server's views, in the order of the connections.
     pub(super) servers: Vec<Option<EndReport>>,
     pub(super) took: Duration,
@@ -78,7 +78,7 @@ pub(super) fn of(spec: &TrialSpec, choice: &Choice, ran: TrialRun, server: Optio
             return TrialOutcome { observed, notes, ..TrialOutcome::empty(status, spec.deadline, "") };
         }
     };
-    let Worked { report, connect_time, granted, .. } = worked;
+    let WorkOutcome { report, connect_time, granted, .. } = worked;
     // Where the server receives, it has the clock, and knows whether all came whole.
     let up = spec.workload.direction() == Direction::Up && !spec.workload.is_talk();
     let judged = if up { server.as_ref().unwrap_or(&report) } else { &report };

@@ -1,10 +1,10 @@
 //! Two stacks exchange by exchange in turn: what an adapter costs, where the machine's noise is larger than that.
 
 use super::{StackConnector, StackTunnel, bring_up};
-use crate::catalogue::{Built, Choice};
+use crate::catalogue::{Availability, Choice};
 use crate::running::AdapterProcess;
 use std::time::Duration;
-use wt_load::work::{Paired, RemoteEnd, Turns, in_pairs};
+use wt_load::work::{PairedTimes, RemoteEnd, Turns, in_pairs};
 use wt_sys::awake::Awake;
 use wt_sys::clock::monotonic_ns;
 use wt_trial::{Cancel, TrialSpec, Workload};
@@ -22,7 +22,7 @@ impl StackTunnel {
         count: u32,
         first: impl FnMut() -> usize + Send,
         cancel: &Cancel,
-    ) -> Result<Paired, String> {
+    ) -> Result<PairedTimes, String> {
         let Workload::Transactions { request, response, .. } = &spec.workload else {
             return Err("only transactions are done in turn".to_owned());
         };
@@ -30,7 +30,8 @@ impl StackTunnel {
         let turns = Turns { request: small(*request), answer: small(*response), count, deadline: spec.deadline };
         let choice = |at: usize| self.arms.get(at).cloned().ok_or("there is no such stack");
         let choices = [choice(arms[0])?, choice(arms[1])?];
-        let behind: Vec<&Choice> = choices.iter().filter(|choice| choice.stack.built() != Built::Direct).collect();
+        let behind: Vec<&Choice> =
+            choices.iter().filter(|choice| choice.stack.built() != Availability::Direct).collect();
         if behind.len() > 1 {
             return Err("both are behind adapters, which have the same device".to_owned());
         }
@@ -52,11 +53,11 @@ impl StackTunnel {
         token: u64,
         first: impl FnMut() -> usize,
         cancel: &Cancel,
-    ) -> Result<Paired, String> {
+    ) -> Result<PairedTimes, String> {
         let mut running = Vec::new();
         let mut ways = Vec::new();
         for choice in choices {
-            let adapter = if choice.stack.built() == Built::Direct {
+            let adapter = if choice.stack.built() == Availability::Direct {
                 None
             } else {
                 let arguments = self.arguments(choice);

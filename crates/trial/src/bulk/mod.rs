@@ -18,7 +18,7 @@ mod recovery;
 
 pub use fairness::{convergence, jain, smallest_share};
 pub use rate::Arrivals;
-pub use recovery::{Disturbed, Recovery, loss_events, median_until};
+pub use recovery::{DisturbanceTimes, Recovery, loss_events, median_until};
 
 use crate::TrialOutcome;
 use serde::Serialize;

@@ -38,7 +38,7 @@ pub struct Recovery {
 
 /// When something disturbed a flow, on the flow's own clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Disturbed {
+pub struct DisturbanceTimes {
     /// When it began, µs.
     pub at_us: u64,
     /// When it was over, µs.
@@ -66,8 +66,9 @@ impl Recovery {
     /// Looks at the same disturbance in several flows, each until its end. Times count from when the disturbance was over,
     /// costs from its beginning.
     #[must_use]
-    pub fn of_disturbances(flows: &[(Arrivals, Disturbed)], rtt_us: u64, window_us: u64) -> Self {
-        let one = |(flow, what): &(Arrivals, Disturbed)| Event::of(flow, *what, flow.end_us(), rtt_us, window_us);
+    pub fn of_disturbances(flows: &[(Arrivals, DisturbanceTimes)], rtt_us: u64, window_us: u64) -> Self {
+        let one =
+            |(flow, what): &(Arrivals, DisturbanceTimes)| Event::of(flow, *what, flow.end_us(), rtt_us, window_us);
         Self::summarise(&flows.iter().filter_map(one).collect::<Vec<_>>())
     }
 
@@ -88,15 +89,15 @@ impl Recovery {
 
 impl Event {
     fn measure(arrivals: &Arrivals, at: u64, next: u64, rtt_us: u64, window_us: u64) -> Option<Self> {
-        let event = Disturbed { at_us: at, over_us: at };
+        let event = DisturbanceTimes { at_us: at, over_us: at };
         Self::from(arrivals, event, at, next, rtt_us, window_us)
     }
 
     /// As [`Event::measure`], of something that is known to disturb: where the rate falls only some round trips later, being
     /// back counts from then on.
-    fn of(arrivals: &Arrivals, what: Disturbed, next: u64, rtt_us: u64, window_us: u64) -> Option<Self> {
+    fn of(arrivals: &Arrivals, what: DisturbanceTimes, next: u64, rtt_us: u64, window_us: u64) -> Option<Self> {
         const ROUND_TRIPS: u64 = 20;
-        let Disturbed { at_us: at, over_us: over } = what;
+        let DisturbanceTimes { at_us: at, over_us: over } = what;
         let before = rate_before(arrivals, at, rtt_us)?;
         let until = over + ROUND_TRIPS * rtt_us + window_us;
         let falls = |t: &u64| *t > over && *t <= until && arrivals.rate(*t, window_us) < 0.95 * before;
@@ -105,8 +106,15 @@ impl Event {
     }
 
     /// `None` when there was no rate before it, or the flow ended before it was over.
-    fn from(arrivals: &Arrivals, what: Disturbed, from: u64, next: u64, rtt_us: u64, window_us: u64) -> Option<Self> {
-        let Disturbed { at_us: at, over_us: over } = what;
+    fn from(
+        arrivals: &Arrivals,
+        what: DisturbanceTimes,
+        from: u64,
+        next: u64,
+        rtt_us: u64,
+        window_us: u64,
+    ) -> Option<Self> {
+        let DisturbanceTimes { at_us: at, over_us: over } = what;
         if over >= next {
             return None;
         }

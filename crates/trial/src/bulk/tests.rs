@@ -164,7 +164,7 @@ fn a_scripted_disturbance_is_timed_over_all_runs() {
         let outcome = trial(20, rate, |_| 0);
         Arrivals::new(&outcome.receiver, outcome.elapsed_us, outcome.bytes)
     };
-    let outage = Disturbed { at_us: 8_000_000, over_us: 9_000_000 };
+    let outage = DisturbanceTimes { at_us: 8_000_000, over_us: 9_000_000 };
     let flows = [0.01, 2.0, 1e3].map(|climb| (flow(climb), outage));
     let recovery = Recovery::of_disturbances(&flows, RTT_US, 200_000);
     assert_eq!((recovery.events, recovery.recovered), (3, 2));
@@ -176,11 +176,11 @@ fn a_scripted_disturbance_is_timed_over_all_runs() {
     // A flow that only falls a second after, and comes back two seconds later.
     let late = trial(20, |t| if (9.0..11.0).contains(&t) { 4e5 } else { 1e6 }, |_| 0);
     let late = Arrivals::new(&late.receiver, late.elapsed_us, late.bytes);
-    let step = Disturbed { at_us: 8_000_000, over_us: 8_000_000 };
+    let step = DisturbanceTimes { at_us: 8_000_000, over_us: 8_000_000 };
     let stepped = Recovery::of_disturbances(&[(late, step)], RTT_US, 200_000);
     close(stepped.median_s, 3.2, 0.06);
     // A flow that ended before the disturbance was over has nothing to recover from.
-    let early = [(flow(0.01), Disturbed { at_us: 8_000_000, over_us: 30_000_000 })];
+    let early = [(flow(0.01), DisturbanceTimes { at_us: 8_000_000, over_us: 30_000_000 })];
     assert_eq!(Recovery::of_disturbances(&early, RTT_US, 200_000).events, 0);
     close(recovery.median_depth, 0.0, 1e-9);
 }

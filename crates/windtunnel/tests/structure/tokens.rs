@@ -14,6 +14,11 @@ impl Token {
         !self.string && self.text == text
     }
 
+    /// Its text, and nothing of a string.
+    pub(crate) fn word(&self) -> &str {
+        if self.string { "" } else { &self.text }
+    }
+
     /// Whether it is a name.
     pub(crate) fn is_name(&self) -> bool {
         !self.string && self.text.starts_with(|c: char| c.is_alphabetic() || c == '_')

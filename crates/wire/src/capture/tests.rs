@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Captured, Direction, Interface, LinkType, PcapngWriter};
+use crate::{CapturedPacket, Direction, Interface, LinkType, PcapngWriter};
 use proptest::prelude::*;
 use std::time::Duration;
 
@@ -130,7 +130,9 @@ fn what_we_write_we_read() {
     let mut writer = PcapngWriter::new(Vec::new(), "test").unwrap();
     let lan = writer.add_interface(&Interface { name: "lan", link_type: LinkType::Ethernet, snap_len: 0 }).unwrap();
     let at = Duration::new(1_700_000_000, 1);
-    writer.write(&Captured { interface: lan, at, direction: Direction::Inbound, original_len: 0, bytes: &IP }).unwrap();
+    writer
+        .write(&CapturedPacket { interface: lan, at, direction: Direction::Inbound, original_len: 0, bytes: &IP })
+        .unwrap();
     let (records, error) = all(&writer.finish().unwrap());
     assert_eq!((records, error), (vec![(0, Some(1_700_000_000_000_000_001), 1, 20, IP.to_vec())], None));
 }

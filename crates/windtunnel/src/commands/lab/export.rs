@@ -3,7 +3,7 @@ use crate::edge::{Exit, Outcome, Problem, emit, say};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::path::PathBuf;
-use wt_lab::{Emulator, Exported};
+use wt_lab::{Emulator, ExportedPath};
 use wt_setup::lab::load;
 
 /// Writes a path as commands of another emulator; what that can't express is listed
@@ -40,7 +40,7 @@ pub(super) fn export(args: &ExportArgs) -> Outcome {
         Target::Netem => Emulator::Netem,
         Target::Mahimahi => Emulator::Mahimahi,
     };
-    let exported = Exported::new(&scenario, emulator, &args.dir);
+    let exported = ExportedPath::new(&scenario, emulator, &args.dir);
     for (name, text) in &exported.files {
         std::fs::create_dir_all(&args.dir)
             .map_err(|error| Problem::environment(format!("can't make {}: {error}", args.dir.display())))?;

@@ -1,7 +1,7 @@
 use crate::cli::forms::give;
 use crate::edge::{Outcome, say};
 use std::time::Duration;
-use wt_lab::scenario::{Described, Hop, QueueBound};
+use wt_lab::scenario::{DescribedStage, Hop, QueueBound};
 use wt_lab::{Scenario, presets};
 use wt_setup::lab::{ScenarioAnswer, load};
 use wt_units::{BitsPerSecond, Bytes, format_duration};
@@ -31,7 +31,7 @@ fn print(path: &str, scenario: &Scenario) {
 /// What packets pass, link by link; a row of links that are alike is shown once.
 fn stages(scenario: &Scenario) {
     say!("\nWhat packets pass, in order:");
-    let mut said: Option<(Hop, bool, [Vec<Described>; 2])> = None;
+    let mut said: Option<(Hop, bool, [Vec<DescribedStage>; 2])> = None;
     for link in &scenario.links {
         let own = (link.hop.clone(), link.icmp, scenario.described(link));
         if said.as_ref() == Some(&own) {

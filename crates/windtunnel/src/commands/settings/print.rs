@@ -4,7 +4,7 @@ use super::own;
 use crate::edge::{emit, print_file, say};
 use serde_json::json;
 use std::io::Write as _;
-use wt_host::{Applied, Confirmed, Export, LastingFile, Plan, Released, Risk, Undone, VerifyReport};
+use wt_host::{ApplyOutcome, ConfirmOutcome, Export, LastingFile, Plan, ReleasedChange, Risk, Undone, VerifyReport};
 use wt_setup::settings::{CheckReport, Circumstance, DefaultsAnswer, HistoryAnswer, LaterProof, VerdictCheck};
 
 pub(super) fn plan(plan: &Plan) {
@@ -71,7 +71,7 @@ fn still_grows(row: &wt_host::AppliedRow) -> bool {
     row.key == "rwin" && !held && number(&row.observed).is_some_and(|seen| Some(seen) < row.asked.number())
 }
 
-pub(super) fn applied(applied: &Applied) {
+pub(super) fn applied(applied: &ApplyOutcome) {
     let head = ["setting", "asked", "granted", "on a connection", "on"].map(str::to_owned).to_vec();
     let row = |row: &wt_host::AppliedRow| {
         let granted = row.granted.as_ref().map_or_else(|| "gone".to_owned(), ToString::to_string);
@@ -110,7 +110,7 @@ pub(super) fn applied(applied: &Applied) {
     }
 }
 
-pub(super) fn confirmed(confirmed: &Confirmed) {
+pub(super) fn confirmed(confirmed: &ConfirmOutcome) {
     confirmed.files.iter().for_each(|file| say!("wrote {file}"));
     confirmed.notes.iter().for_each(|note| say!("{}: {}", note.key, note.text));
     say!("Change {} stays. {} undo {} takes it back.", confirmed.id, own(), confirmed.id);
@@ -123,7 +123,7 @@ pub(super) fn undone(undone: &Undone) {
     say!("Change {} was taken back; {except}everything is as it was before it.", undone.id);
 }
 
-pub(super) fn released(released: &Released) {
+pub(super) fn released(released: &ReleasedChange) {
     released.errors.iter().for_each(|error| say!("couldn't be put back: {error}"));
     released.stays.iter().for_each(|what| say!("stays: {what}"));
     let nothing = released.stays.is_empty() && released.errors.is_empty();
