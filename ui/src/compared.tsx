@@ -17,6 +17,7 @@ export interface Controls {
     p95_queue_ms: number | null;
     retransmit_share: number | null;
     invalid_trials: number;
+    failed_trials?: number;
   }[];
 }
 

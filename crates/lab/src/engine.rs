@@ -121,6 +121,8 @@ struct Engine {
     /// Bytes that packets on the way may take.
     most_held: usize,
     margin: Margin,
+    /// The ports that the last wait called ready, a bit each.
+    ready: u128,
     /// How much earlier than it is seen the packet came that has woken the engine, ns.
     earlier: u64,
     /// Time is virtual: nothing takes any but what waits, so nothing is late, and who spins keeps the one processor from the hosts.
@@ -149,6 +151,7 @@ pub(crate) fn run(config: EngineConfig) -> Result<(), String> {
         spare: Vec::new(),
         most_held: memory().map_or(MOST_HELD, |memory| MOST_HELD.min(memory / 4)),
         margin: Margin::default(),
+        ready: 0,
         earlier: 0,
         is_virtual: crate::guest::is_guest(),
     };
@@ -162,6 +165,12 @@ pub(crate) fn run(config: EngineConfig) -> Result<(), String> {
     };
     ENGINES.fetch_sub(1, Relaxed);
     ended
+}
+
+/// What it means that a port can't be read.
+#[expect(clippy::needless_pass_by_value, reason = "errors are mapped to it")]
+fn gone(error: std::io::Error) -> String {
+    format!("can't read from the device of a host: {error}")
 }
 
 /// This machine's memory, bytes: `MemTotal` of proc_meminfo(5).
@@ -189,8 +198,13 @@ impl Engine {
     fn turn(&mut self) -> Result<bool, String> {
         let mut busy = false;
         for port in 0..self.ports.len() {
-            busy |= self.take_in(port)?;
+            let took = self.take_in(port)?;
+            busy |= took == BATCH;
+            if took == 0 && self.ready >> port & 1 != 0 {
+                self.ports[port].take_error().map_err(gone)?;
+            }
         }
+        self.ready = 0;
         self.put_out();
         if busy {
             return Ok(true);
@@ -204,6 +218,7 @@ impl Engine {
         let fds: Vec<BorrowedFd<'_>> = self.ports.iter().map(Port::as_fd).chain([self.waker.as_fd()]).collect();
         let before = self.now();
         let ready = wait_readable(&fds, wait).map_err(|error| error.to_string())?;
+        self.ready = ready;
         if let Some(asked) = asked.filter(|_| ready == 0 && !self.is_virtual) {
             self.margin.learn(self.now().0.saturating_sub(asked.0));
         }
@@ -232,12 +247,11 @@ impl Engine {
         true
     }
 
-    /// Reads what a host sent and lets it enter the path. True if there may be more.
-    fn take_in(&mut self, port: usize) -> Result<bool, String> {
-        for _ in 0..BATCH {
-            let received = self.ports[port].receive(&mut self.scratch);
-            let received = received.map_err(|error| format!("can't read from the device of a host: {error}"))?;
-            let Some((header, place)) = received else { return Ok(false) };
+    /// Reads what a host sent and lets it enter the path: how many packets. There may be more after [`BATCH`] of them.
+    fn take_in(&mut self, port: usize) -> Result<usize, String> {
+        for took in 0..BATCH {
+            let received = self.ports[port].receive(&mut self.scratch).map_err(gone)?;
+            let Some((header, place)) = received else { return Ok(took) };
             let now = Time(self.now().0.saturating_sub(std::mem::take(&mut self.earlier)));
             let Some(layout) = Layout::of(&self.scratch[place.clone()], &header) else { continue };
             if held_bytes() > self.most_held {
@@ -248,7 +262,7 @@ impl Engine {
             self.counters.received(layout.segments());
             self.links.send(port, now, &buffer);
         }
-        Ok(true)
+        Ok(BATCH)
     }
 
     /// Takes the packet that was just read: a small one is copied, a large one keeps the buffer it was read into.

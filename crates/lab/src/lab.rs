@@ -4,6 +4,7 @@ use crate::links::Place;
 use crate::record::{Recorder, Recording, RecordingCounts};
 use crate::scenario::{MiddleHost, Scenario};
 use crate::stats::{Counters, EngineStats};
+use std::panic::AssertUnwindSafe;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -169,10 +170,13 @@ impl Lab {
             waker: Arc::clone(&waker),
         };
         let broken = Arc::new(Mutex::new(None));
-        let report = Arc::clone(&broken);
+        let (report, count) = (Arc::clone(&broken), Arc::clone(&counters));
         let engine = std::thread::Builder::new().name("wt-engine".to_owned()).spawn(move || {
-            if let Err(why) = engine::run(config) {
+            let ran = std::panic::catch_unwind(AssertUnwindSafe(|| engine::run(config)));
+            if let Err(why) = ran.unwrap_or_else(|_| Err("it panicked, which is a mistake in this program".to_owned()))
+            {
                 *report.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+                count.ended();
             }
         });
         let engine = engine.map_err(SysError::io("start the emulator's thread")).map_err(LabError::set_up)?;
@@ -216,13 +220,19 @@ impl Lab {
         EngineStats { packet: self.scenario().packet_time(), ..self.counters.read() }
     }
 
+    /// Why the emulator stopped, if it did before it was told to.
+    #[must_use]
+    pub fn ended(&self) -> Option<String> {
+        self.broken.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Empties the path and seeds it anew, so that trials with the same seed meet the same random choices.
     ///
     /// # Errors
     /// [`LabError::Engine`] when the emulator has stopped.
     pub fn reset(&self, seed: u64) -> Result<(), LabError> {
         let (done, wait) = channel();
-        let stopped = || LabError::Engine(self.why_broken());
+        let stopped = || LabError::Engine(self.ended().unwrap_or_else(|| "it doesn't answer".to_owned()));
         self.commands.send(Command::Reset { seed, done }).map_err(|_| stopped())?;
         self.waker.wake();
         wait.recv_timeout(Duration::from_secs(5)).map_err(|_| stopped())
@@ -244,11 +254,6 @@ impl Lab {
         if let Some(engine) = self.engine.take() {
             let _ = engine.join();
         }
-    }
-
-    fn why_broken(&self) -> String {
-        let why = self.broken.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        why.unwrap_or_else(|| "it doesn't answer".to_owned())
     }
 }
 

@@ -52,6 +52,18 @@ impl Port {
         Ok(Some((header, start..length)))
     }
 
+    /// Why a port was ready that had nothing to read.
+    ///
+    /// # Errors
+    /// Its device is gone, or down.
+    pub(crate) fn take_error(&self) -> io::Result<()> {
+        match self {
+            // Its next read tells.
+            Self::Tun(_) => Ok(()),
+            Self::Veth { device, .. } => device.take_error(),
+        }
+    }
+
     /// Bytes of the link header that [`Port::send`] puts before the IP header.
     pub(crate) fn link_header(&self) -> u16 {
         if matches!(self, Self::Tun(_)) { 0 } else { ETHERNET as u16 }

@@ -1,7 +1,7 @@
 //! What the lab did that the path did not: how late packets left, what its own buffers lost.
 
 use serde_json::json;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use wt_link::DropReason;
 
@@ -36,6 +36,8 @@ pub(crate) struct Counters {
     lateness: [AtomicU64; BINS_US.len()],
     /// The engine's thread; zero until it runs.
     thread: AtomicU64,
+    /// The engine ended before it was told to.
+    ended: AtomicBool,
 }
 
 /// What the engine had counted at one moment.
@@ -71,6 +73,8 @@ pub struct EngineStats {
     pub at_ns: u64,
     /// How long a full packet takes on the path's narrowest link; zero where that isn't known.
     pub packet: Duration,
+    /// Whether the emulator ended before it was told to.
+    pub ended: bool,
 }
 
 /// What was delivered in one round of the engine: counted apart, because counters that others read cost more.
@@ -97,6 +101,11 @@ impl Counters {
     /// The engine says which thread it is.
     pub(crate) fn runs_here(&self) {
         self.thread.store(u64::from(wt_sys::process::thread_id()), Relaxed);
+    }
+
+    /// The engine ended before it was told to.
+    pub(crate) fn ended(&self) {
+        self.ended.store(true, Relaxed);
     }
 
     pub(crate) fn received(&self, segments: u32) {
@@ -161,6 +170,7 @@ impl Counters {
             stolen_ns: wt_sys::process::stolen_ns(),
             at_ns: wt_sys::clock::monotonic_ns(),
             packet: Duration::ZERO,
+            ended: self.ended.load(Relaxed),
         }
     }
 }
@@ -185,12 +195,16 @@ impl EngineStats {
             stolen_ns: self.stolen_ns.saturating_sub(earlier.stolen_ns),
             at_ns: self.at_ns.saturating_sub(earlier.at_ns),
             packet: self.packet,
+            ended: self.ended,
         }
     }
 
     /// Why what was measured meanwhile isn't the path but this machine; `None` if it is the path.
     #[must_use]
     pub fn complaint(&self, rtt: Duration) -> Option<String> {
+        if self.ended {
+            return Some("the lab's emulator stopped meanwhile".to_owned());
+        }
         let lost = self.refused + self.overflowed;
         let bounds =
             [(LATE_AT_LEAST.max(rtt / 10), LATE_SHARE), (LATER.max(self.packet / PART_OF_PACKET).min(LATEST), OFTEN)];
@@ -270,6 +284,9 @@ mod tests {
         let counters = Counters::default();
         counters.overflowed(1);
         assert!(counters.read().complaint(Duration::from_millis(10)).is_some(), "a packet that the lab lost itself");
+        let counters = Counters::default();
+        counters.ended();
+        assert!(counters.read().complaint(Duration::from_millis(10)).is_some(), "an emulator that has stopped");
     }
 
     #[test]

@@ -170,7 +170,7 @@ fn accept(listener: &TcpListener, shared: &Arc<ServerState>, stop: &Waker) {
 
 /// Waits until another try to accept may go better; how many of the two were ready. A connection for which there is no descriptor
 /// makes its listener ready for ever, so that then only those who are served make room in time.
-fn wait_to_accept(error: &std::io::Error, listener: &TcpListener, stop: &Waker) -> SysResult<u64> {
+fn wait_to_accept(error: &std::io::Error, listener: &TcpListener, stop: &Waker) -> SysResult<u128> {
     if is_out_of_descriptors(error) {
         return wait_readable(&[stop.as_fd()], Some(NO_DESCRIPTORS));
     }

@@ -56,6 +56,18 @@ impl PacketPort {
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
+    /// What the kernel reports of the socket, whose reads don't tell: that its device went down, as it does when it is deleted.
+    ///
+    /// # Errors
+    /// What was reported since this was last asked.
+    pub fn take_error(&self) -> io::Result<()> {
+        let (mut error, mut length) = (0 as libc::c_int, size_of::<libc::c_int>() as libc::socklen_t);
+        let to = (&raw mut error).cast();
+        // SAFETY: SO_ERROR writes one int.
+        unsafe { libc::getsockopt(self.0.socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ERROR, to, &raw mut length) };
+        if error == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(error)) }
+    }
+
     /// Frames that found the ring full since this was last asked.
     pub fn take_drops(&mut self) -> u64 {
         self.0.take_drops()

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// Waits until one of the descriptors can be read or written, a signal comes, or the time is up.
 ///
-/// Bit `i` of the result is set when `fds[i]` is ready (or broken, which the next read tells). 64 descriptors at most.
+/// Bit `i` of the result is set when `fds[i]` is ready (or broken, which the next read tells). 128 descriptors at most.
 ///
 /// # Units
 /// `timeout` has nanosecond resolution; `None` waits for ever.
@@ -15,7 +15,7 @@ use std::time::Duration;
 ///
 /// # Source
 /// ppoll(2).
-pub fn wait_readable(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> SysResult<u64> {
+pub fn wait_readable(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> SysResult<u128> {
     wait(fds, libc::POLLIN, timeout)
 }
 
@@ -23,7 +23,7 @@ pub fn wait_readable(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> SysRe
 ///
 /// # Errors
 /// [`SysError`], but a signal only ends the wait.
-pub fn wait_writable(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> SysResult<u64> {
+pub fn wait_writable(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> SysResult<u128> {
     wait(fds, libc::POLLOUT, timeout)
 }
 
@@ -44,9 +44,10 @@ pub fn wait_many(fds: &[BorrowedFd<'_>], timeout: Option<Duration>) -> SysResult
     Ok(polled.iter().enumerate().filter(|(_, slot)| slot.revents != 0).map(|(at, _)| at).collect())
 }
 
-fn wait(fds: &[BorrowedFd<'_>], events: libc::c_short, timeout: Option<Duration>) -> SysResult<u64> {
+fn wait(fds: &[BorrowedFd<'_>], events: libc::c_short, timeout: Option<Duration>) -> SysResult<u128> {
+    const MOST: usize = u128::BITS as usize;
     const NONE: libc::pollfd = libc::pollfd { fd: -1, events: 0, revents: 0 };
-    let mut polled = [NONE; 64];
+    let mut polled = [NONE; MOST];
     let count = fds.len().min(polled.len());
     for (slot, fd) in polled.iter_mut().zip(fds) {
         *slot = libc::pollfd { fd: fd.as_raw_fd(), events, revents: 0 };

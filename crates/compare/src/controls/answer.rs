@@ -78,6 +78,8 @@ pub struct ControlResult {
     pub guard_hits: u64,
     /// Trials that were thrown away.
     pub invalid_trials: u32,
+    /// Trials that failed or didn't come to their end; they count with what they moved, and there is no ratio.
+    pub failed_trials: usize,
     /// Against the first; `None` of the first itself, and with too few rounds.
     pub against_first: Option<AgainstFirst>,
     /// The time until the first 100 kB over the first one's: below 1 starts faster. `None` as above, and where a trial

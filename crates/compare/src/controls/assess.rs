@@ -5,6 +5,7 @@ use super::scripted::ScriptedDisturbance;
 use super::{charts, words};
 use std::time::Duration;
 use wt_experiment::classic::{Table, against_the_first, blocked_anova};
+use wt_trial::Status;
 use wt_trial::bulk::{Arrivals, DisturbanceTimes, PathNow, Recovery};
 
 /// What is the same in all trials of a comparison.
@@ -22,7 +23,8 @@ pub(super) struct Circumstances {
 /// The answer to a comparison with that name in the journal.
 pub(super) fn assess(id: &str, circumstances: &Circumstances, controls: &[ControlTrials]) -> ControlsAnswer {
     let Circumstances { lab, path, length, scripted } = circumstances;
-    let rate = against(controls, |trial| Some(trial.outcome.goodput_bps()));
+    let completed = |trial: &CountedTrial| trial.outcome.status == Status::Completed;
+    let rate = against(controls, |trial| completed(trial).then(|| trial.outcome.goodput_bps()));
     let start = against(controls, |trial| trial.metrics.first_100kb_s);
     let result = |(index, control): (usize, &ControlTrials)| {
         let of = |all: &[AgainstFirst]| index.checked_sub(1).and_then(|other| all.get(other).copied());
@@ -75,6 +77,7 @@ fn result(
         retransmit_share: control.median(|metrics| metrics.retransmit_share),
         guard_hits: control.guard_hits,
         invalid_trials: control.invalid,
+        failed_trials: control.failed(),
         against_first,
         start_against_first,
         runs: control.counted.iter().map(|trial| trial.metrics.clone()).collect(),
@@ -120,7 +123,7 @@ fn against(controls: &[ControlTrials], measure: impl Fn(&CountedTrial) -> Option
 mod tests {
     use super::*;
     use wt_journal::ComparedControl;
-    use wt_trial::{Sample, Status, TrialOutcome};
+    use wt_trial::{Sample, TrialOutcome};
 
     /// Trials of 10 s at 200 kB/s whose first byte comes after so many ms.
     fn control(name: &str, starts_ms: &[u64]) -> ControlTrials {
@@ -183,6 +186,20 @@ mod tests {
         assert_eq!(told(&[Some(Some(1.0)), Some(None), Some(None)]), None);
         assert_eq!(told(&[Some(Some(1.0)), None, None, Some(Some(2.0))]), Some(1.5));
         assert_eq!(told(&[None]), None);
+    }
+
+    #[test]
+    fn a_control_with_a_trial_that_moved_nothing_is_told_with_it_and_without_a_ratio() {
+        let (good, mut bad) = (control("good", &[20, 40, 30]), control("bad", &[30, 20]));
+        let empty = TrialOutcome::empty(Status::Failed, Duration::from_secs(10), "no byte arrived");
+        assert!(bad.note(&empty) && !bad.note(&TrialOutcome { status: Status::Invalid, ..empty.clone() }));
+        bad.keep(empty, &PathNow { base_rtt_us: 100_000, capacity_bps: Some(1_700_000) });
+        let answer = assessed(&[good, bad]);
+        let of_bad = &answer.algorithms[1];
+        assert_eq!((of_bad.failed_trials, of_bad.invalid_trials, of_bad.goodput.runs[2]), (1, 1, 0.0));
+        assert_eq!((of_bad.against_first, answer.verdict.difference_shown), (None, false));
+        let text = &answer.verdict.text;
+        assert!(text.starts_with("bad failed in 1 of 3 trials, so no ratio holds for all of them"), "{text}");
     }
 
     #[test]

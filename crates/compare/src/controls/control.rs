@@ -48,10 +48,10 @@ impl ControlTrials {
         Settings::new().with(Knob::Cc, Level::Name(self.control.asked.clone()))
     }
 
-    /// Notes a trial; whether it counts.
+    /// Notes a trial; whether it counts: one that moved nothing, or not to its end, does, since with another control it may.
     pub(super) fn note(&mut self, outcome: &TrialOutcome) -> bool {
         self.guard_hits += outcome.observed.guard_hits.unwrap_or(0);
-        let counts = outcome.status == Status::Completed;
+        let counts = outcome.status != Status::Invalid;
         self.invalid += u32::from(!counts);
         counts
     }
@@ -60,6 +60,11 @@ impl ControlTrials {
     pub(super) fn keep(&mut self, outcome: TrialOutcome, path: &PathNow) {
         let metrics = BulkMetrics::of(&outcome, path);
         self.counted.push(CountedTrial { outcome, metrics });
+    }
+
+    /// Trials that count and failed, or didn't come to their end.
+    pub(super) fn failed(&self) -> usize {
+        self.counted.iter().filter(|trial| trial.outcome.status != Status::Completed).count()
     }
 
     /// One measure of all trials: its median.

@@ -148,6 +148,9 @@ impl Session<'_> {
         let mut orders = Orders::new(self.rounds.order_seed, controls.len());
         for round in 1..=self.most {
             match orders.round(|index| self.place(round, index, &mut controls[index])) {
+                Ok(Some(outcomes)) if round == 1 && outcomes.iter().all(|(_, outcome)| outcome.bytes == 0) => {
+                    return Err(nothing_gets_through(&outcomes));
+                }
                 Ok(Some(outcomes)) => {
                     for (index, outcome) in outcomes {
                         controls[index].keep(outcome, &self.path);
@@ -189,13 +192,21 @@ impl Session<'_> {
             None => Ok(control.note(outcome)),
         };
         let Some(outcome) = self.rounds.place(&place, &mut counts)? else { return Ok(None) };
-        if outcome.status == Status::Completed {
+        if outcome.status != Status::Invalid {
             return Ok(Some(outcome));
         }
         let why = outcome.notes.join("; ");
         Err(Problem::environment(format!("{label} can't be measured: {why}"))
             .hint("let the machine be idle; on some virtual machines' kernels BPF programs are skipped now and then"))
     }
+}
+
+/// What it means that none of the controls moved a byte.
+fn nothing_gets_through(outcomes: &[(usize, TrialOutcome)]) -> Problem {
+    let notes = outcomes.iter().flat_map(|(_, outcome)| outcome.notes.first()).next();
+    Problem::environment("nothing gets through this path, whatever the congestion control")
+        .because(notes.cloned().unwrap_or_else(|| "no byte arrived".to_owned()))
+        .hint("windtunnel lab show PATH tells what it loses; windtunnel tune --lab PATH looks for settings that get through")
 }
 
 /// A trial in a few words.

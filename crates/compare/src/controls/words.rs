@@ -11,6 +11,12 @@ impl ControlResult {
             )
         })
     }
+
+    /// How many of its trials failed, if any did.
+    fn failures(&self) -> Option<String> {
+        (self.failed_trials > 0)
+            .then(|| format!("{} failed in {} of {} trials", self.label, self.failed_trials, self.runs.len()))
+    }
 }
 
 impl ControlsAnswer {
@@ -52,6 +58,13 @@ pub(super) fn verdict(all: &[ControlResult]) -> String {
     let Some((first, others)) = all.split_first() else { return "nothing was compared".to_owned() };
     if others.is_empty() {
         return format!("only {} was run: there is nothing to compare it with", first.label);
+    }
+    let failed: Vec<String> = all.iter().filter_map(ControlResult::failures).collect();
+    if !failed.is_empty() {
+        return format!(
+            "{}, so no ratio holds for all of them; the means count such trials as they were.",
+            failed.join("; ")
+        );
     }
     if others.iter().all(|one| one.against_first.is_none()) {
         return "too few rounds to say whether the differences are real; two or more say".to_owned();

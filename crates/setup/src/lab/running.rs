@@ -5,7 +5,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-use wt_lab::{Backend, EngineStats, Host, Lab, LabOptions, LabTunnel, Program, Recording, RecordingCounts, Scenario};
+use wt_lab::{
+    Backend, EngineStats, Host, Lab, LabError, LabOptions, LabTunnel, Program, Recording, RecordingCounts, Scenario,
+};
 use wt_load::{Server, ServerConfig};
 use wt_problem::Problem;
 use wt_trial::Cancel;
@@ -144,22 +146,23 @@ impl RunningLab {
     /// HTTP on port 80 of the host `server` ends.
     ///
     /// # Errors
-    /// An environment [`Problem`] where it can't be started.
+    /// An environment [`Problem`] where it can't be started; an internal one where the emulator stops meanwhile, which ends the program.
     pub fn run(&self, program: &Program, cancel: &Cancel, started: impl FnOnce(u32) + Send) -> Result<u8, Problem> {
         if program.server.is_some() {
             self.http.lock().unwrap_or_else(PoisonError::into_inner).drain(..1.min(self.lab().hosts().count() - 1));
         }
         let (sender, process) = std::sync::mpsc::channel();
         let ended = Cancel::new();
-        let over = &ended;
+        let (over, lab) = (&ended, self.lab());
         let ran = std::thread::scope(|scope| {
             // The thread that starts the lab's process 1 can't start threads any more: its children are in another namespace.
             scope.spawn(move || {
                 let Ok(pid) = process.recv() else { return };
-                while !cancel.is_cancelled() && !over.is_cancelled() {
+                let stops = || cancel.is_cancelled() || lab.ended().is_some();
+                while !stops() && !over.is_cancelled() {
                     let _ = wt_sys::poll::wait_readable(&[], Some(LOOK));
                 }
-                if cancel.is_cancelled() {
+                if stops() {
                     // It may have ended just now; then there is nothing to stop.
                     let _ = wt_sys::process::signal(pid, SIGKILL);
                 }
@@ -171,6 +174,8 @@ impl RunningLab {
             over.cancel();
             ran
         });
+        // Whatever a program waits for would never come.
+        self.lab().ended().map_or(Ok(()), |why| Err(problem(&LabError::Engine(why))))?;
         ran.map_err(|error| Problem::environment(error.to_string()))
     }
 

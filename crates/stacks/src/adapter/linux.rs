@@ -265,7 +265,7 @@ impl Carrier {
     ///
     /// # Errors
     /// The kernel's.
-    pub(super) fn wait(&mut self, others: &[BorrowedFd<'_>]) -> SysResult<u64> {
+    pub(super) fn wait(&mut self, others: &[BorrowedFd<'_>]) -> SysResult<u128> {
         loop {
             self.carry();
             let stuck = self.carried.iter().any(|one| !one.out.is_empty() || !one.waiting.is_empty());
@@ -280,10 +280,10 @@ impl Carrier {
             // Whoever is full has room again soon. What came meanwhile ends the wait at once.
             let due = self.pump.as_ref().and_then(|pump| pump.late.wait());
             let wait = [due, stuck.then_some(FULL)].into_iter().flatten().min();
-            let bits = if fds.len() <= 64 {
+            let bits = if fds.len() <= 128 {
                 wait_readable(&fds, wait)?
             } else {
-                wait_many(&fds, wait)?.into_iter().filter(|at| *at < 64).fold(0, |bits, at| bits | 1 << at)
+                wait_many(&fds, wait)?.into_iter().filter(|at| *at < 128).fold(0, |bits, at| bits | 1 << at)
             };
             let asked = bits & ((1 << others.len()) - 1);
             if asked != 0 {

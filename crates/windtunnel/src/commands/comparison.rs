@@ -108,6 +108,7 @@ fn told(trial: &ComparedTrial) -> String {
         (Some(figure), Subject::Stacks) => format!("{label:<28} {workload:<13} {figure}"),
         (None, Subject::Stacks) => format!("{label:<28} {workload:<13} {}: {}", trial.status.name(), why()),
         (Some(figure), _) => format!("{label:<24} {figure}"),
-        _ => format!("{label:<24} discarded: {}", why()),
+        (None, _) if trial.counts => format!("{label:<24} {}: {}", trial.status.name(), why()),
+        (None, _) => format!("{label:<24} discarded: {}", why()),
     }
 }

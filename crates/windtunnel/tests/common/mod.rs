@@ -40,6 +40,7 @@ fn at_home(mut command: Command, home: &std::path::Path) -> Command {
 }
 
 /// What a run gave.
+#[derive(Debug)]
 pub(crate) struct RunOutput {
     pub(crate) code: i32,
     pub(crate) out: String,

@@ -92,6 +92,29 @@ fn a_lab_that_is_up_and_is_killed_says_so() {
 }
 
 #[test]
+fn a_lab_whose_emulator_stops_ends_at_once_with_the_reason() {
+    let _machine = shared();
+    for backend in ["tun", "veth"] {
+        let script = "ip netns exec server ip link del $WT_DEVICE; sleep 3000";
+        let ran = shell("lan", &["--backend", backend], script);
+        assert!(
+            ran.code == 5 && ran.err.contains("emulator stopped: can't read from the device"),
+            "{backend}: {ran:?}"
+        );
+    }
+}
+
+#[test]
+fn as_many_hosts_are_on_the_way_as_there_may_be_links() {
+    let _machine = shared();
+    let hosts: Vec<String> = (1..64).map(|host| format!("hop = {{ host = \"h{host}x\" }}")).collect();
+    let links: Vec<&str> = [""].into_iter().chain(hosts.iter().map(String::as_str)).collect();
+    let (_folder, file) = scenario("", &links);
+    let ran = shell(&file, &[], "ping -c 2 -i 0.2 server && ping -c 1 h63x");
+    assert!(ran.code == 0 && ran.out.contains("2 received"), "{ran:?}");
+}
+
+#[test]
 fn a_browsers_profile_goes_with_the_lab_whatever_ends_it() {
     let _machine = shared();
     let folder = tempfile::tempdir().unwrap();
