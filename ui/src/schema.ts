@@ -2256,7 +2256,7 @@ export type SharedSetting = {
   everywhere: number;
   /** The evidence of all of them that it is faster: of separate experiments with orders of their own the product, of others the mean. */
   evidence: number;
-  /** Whether its gain differs between the first and the last of them: their intervals have nothing in common. */
+  /** Whether its gain differs between two of them: their intervals have nothing in common. */
   gains_differ: boolean;
   /** What it is called. */
   label: string;

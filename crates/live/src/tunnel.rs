@@ -481,6 +481,10 @@ impl Tunnel for LiveTunnel {
         self.manners[self.turn].wait(clock())
     }
 
+    fn refusal(&self) -> Option<&str> {
+        (!self.pause().is_zero()).then_some(self.refusal.as_str())
+    }
+
     fn asked_last(&self) -> Option<(Url, SocketAddr)> {
         let target = &self.config.targets[self.turn];
         Some((target.url.clone(), target.peer))

@@ -28,6 +28,7 @@ mod har;
 pub mod journal;
 /// Scenarios and labs.
 pub mod lab;
+mod machine;
 /// What monitoring reads.
 pub mod metrics;
 /// The order of trials.

@@ -136,13 +136,25 @@ pub fn serve(
 
 /// What clients type.
 fn for_clients(request: &ServeRequest, serve: &Serve, key: &SharedKey) -> Vec<String> {
-    let host = |address: &SocketAddr| match &request.name {
+    let one_name = if request.name.is_some() { 1 } else { usize::MAX };
+    serve
+        .addresses()
+        .iter()
+        .take(one_name)
+        .map(|address| format!("wt://{}@{}", key.to_hex(), shown_host(address, request.name.as_deref())))
+        .collect()
+}
+
+/// Host and port as clients write them.
+fn shown_host(address: &SocketAddr, name: Option<&str>) -> String {
+    // To whoever pastes it, "every address" would be that of their own host.
+    let own =
+        || address.ip().is_unspecified().then(|| crate::machine::host_name().unwrap_or_else(|| "HOST".to_owned()));
+    match name.map(ToOwned::to_owned).or_else(own) {
         Some(name) if name.contains(':') => format!("[{name}]:{}", address.port()),
         Some(name) => format!("{name}:{}", address.port()),
         None => address.to_string(),
-    };
-    let one_name = if request.name.is_some() { 1 } else { usize::MAX };
-    serve.addresses().iter().take(one_name).map(|address| format!("wt://{}@{}", key.to_hex(), host(address))).collect()
+    }
 }
 
 /// The key, and whether it is new: from its file, or made if there is none or another one is wanted.
@@ -285,5 +297,19 @@ fn answer_metrics(listener: &TcpListener, serve: &Serve) {
         Ok((stream, _)) => drop(crate::scraped::answer(stream, || serve.metrics())),
         // Where descriptors have run out the listener stays ready: a pause, and not in a busy loop.
         Err(_) => drop(wt_sys::poll::wait_readable(&[], Some(Duration::from_millis(250)))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_are_shown_an_address_that_leads_here() {
+        let shown = |address: &str, name| shown_host(&address.parse().unwrap(), name);
+        assert_eq!(shown("192.0.2.1:7411", None), "192.0.2.1:7411");
+        assert_eq!(shown("0.0.0.0:7411", Some("2001:db8::1")), "[2001:db8::1]:7411");
+        let every = shown("[::]:7411", None);
+        assert!(every.ends_with(":7411") && !every.starts_with('['), "{every}");
     }
 }

@@ -63,6 +63,10 @@ impl<T: Tunnel> Tunnel for Holding<T> {
         self.tunnel.gives_up_round()
     }
 
+    fn refusal(&self) -> Option<&str> {
+        self.tunnel.refusal()
+    }
+
     fn pause(&self) -> std::time::Duration {
         self.tunnel.pause()
     }

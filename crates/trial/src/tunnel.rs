@@ -176,6 +176,11 @@ pub trait Tunnel {
         std::time::Duration::ZERO
     }
 
+    /// Why the remote host wants to be left alone, in its words or about it; nothing where it doesn't.
+    fn refusal(&self) -> Option<&str> {
+        None
+    }
+
     /// The remote host that was asked last, after redirections, and its address; nothing where there is none.
     fn asked_last(&self) -> Option<(Url, SocketAddr)> {
         None

@@ -215,6 +215,15 @@ impl Driver<'_> {
         !pause.is_zero() && self.ends_late(pause + self.plan.per_trial(Duration::ZERO))
     }
 
+    /// What it means that the remote host wants to be left alone for longer than there is time.
+    fn left_alone(&self) -> TunnelError {
+        let (seconds, host) = (self.tunnel.pause().as_secs_f64(), self.tunnel.asked_last());
+        let host = host.map_or_else(|| "the server".to_owned(), |(url, _)| url.to_string());
+        let because = self.tunnel.refusal().map_or_else(String::new, |refusal| format!(" ({refusal})"));
+        let why = format!("{host} wants to be left alone for {seconds:.0} s{because}, longer than there is time");
+        TunnelError::RemoteHost { why, advice: None }
+    }
+
     fn ends_late(&self, time: Duration) -> bool {
         self.until_ns.is_some_and(|until| monotonic_ns().saturating_add(time.as_nanos() as u64) > until)
     }
@@ -254,6 +263,7 @@ impl Driver<'_> {
         for _ in 0..=REPEATS {
             if self.waits_too_long() {
                 (self.events)(TuneEvent::note("the time is up: the server wants to be left alone until later"));
+                self.ended = Some(self.left_alone());
                 return Ok(None);
             }
             let spec = TrialSpec {

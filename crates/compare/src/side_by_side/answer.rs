@@ -73,7 +73,7 @@ pub struct SharedSetting {
     pub shown_in: Vec<String>,
     /// What it would gain where it wasn't measured: of three separate experiments or more.
     pub elsewhere: Option<ExpectedElsewhere>,
-    /// Whether its gain differs between the first and the last of them: their intervals have nothing in common.
+    /// Whether its gain differs between two of them: their intervals have nothing in common.
     pub gains_differ: bool,
 }
 

@@ -156,7 +156,8 @@ fn shared(experiments: &[&ComparedExperiment]) -> Vec<SharedSetting> {
             let shown_in = together.at.iter().filter_map(|place| Some(each.get(*place)?.experiment.clone())).collect();
             // Errors that several have in common are no spread between them.
             let elsewhere = together.new_site.filter(|_| combination == Combination::Product).map(elsewhere);
-            let gains_differ = each.first().zip(each.last()).is_some_and(|(first, last)| differ(first, last));
+            let gains_differ =
+                each.iter().enumerate().any(|(at, one)| each[..at].iter().any(|other| differ(one, other)));
             found.push(SharedSetting {
                 label: arm.label.clone(),
                 settings: arm.settings.clone(),

@@ -7,6 +7,11 @@ use wt_units::{Knob, Level, Settings};
 
 /// A finished experiment of the current settings and one window, in which the trials that `fails` names moved nothing.
 fn keep(journal: &mut SqliteJournal, id: &str, seed: u64, fails: impl Fn(u32, usize) -> bool) {
+    keep_gaining(journal, id, seed, 1_200_000, fails);
+}
+
+/// The same with a window that moves so many bytes where the current settings move 1 MB.
+fn keep_gaining(journal: &mut SqliteJournal, id: &str, seed: u64, gains: u64, fails: impl Fn(u32, usize) -> bool) {
     let workload = Workload::Bulk { direction: Direction::Down, amount: Amount::Time(Duration::from_secs(1)) };
     let window = Settings::new().with(Knob::Initcwnd, Level::Number(20));
     let arms = vec![
@@ -17,7 +22,7 @@ fn keep(journal: &mut SqliteJournal, id: &str, seed: u64, fails: impl Fn(u32, us
     let trial = |(round, arm): (u32, usize)| {
         let mut outcome = TrialOutcome::empty(Status::Failed, Duration::from_secs(1), "");
         if !fails(round, arm) {
-            let gained = if arm == 1 { 1_200_000 } else { 1_000_000 };
+            let gained = if arm == 1 { gains } else { 1_000_000 };
             (outcome.status, outcome.bytes) = (Status::Completed, gained + u64::from(round) * 7919 % 10_000);
         }
         let spec = TrialSpec {
@@ -83,4 +88,19 @@ fn trials_that_moved_nothing_are_counted_and_make_no_rate_no_ratio_and_no_differ
     assert_eq!((tried.ratio, tried.low, tried.high), (None, None, None));
     assert_eq!((answer.experiments[1].goodput_bps, answer.experiments[1].figure), (None, None));
     assert!(answer.current[0].difference.is_none() && !answer.settings[0].gains_differ, "{answer:#?}");
+}
+
+#[test]
+fn that_gains_differ_is_said_in_whatever_order_the_experiments_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("three.sqlite3");
+    let mut journal = SqliteJournal::open(&file).unwrap();
+    for (id, gains) in [("a", 1_200_000), ("b", 1_200_000), ("c", 1_900_000)] {
+        keep_gaining(&mut journal, id, 1, gains, |_, _| false);
+    }
+    for (order, differ) in [(&["a", "b", "c"][..], true), (&["a", "c", "b"], true), (&["a", "b"], false)] {
+        let experiments = order.iter().map(ToString::to_string).collect();
+        let answer = run(&SideBySideRequest { experiments, anyway: true, journal: Some(file.clone()) }).unwrap();
+        assert_eq!(answer.settings[0].gains_differ, differ, "{order:?}");
+    }
 }

@@ -121,7 +121,7 @@ fn of_setting(shared: &SharedSetting) -> Vec<String> {
         lines.push(format!("{label} is shown to be faster in {}.", shared.shown_in.join(", ")));
     }
     if shared.gains_differ {
-        lines.push(format!("The gain of {label} differs between them: their intervals have nothing in common."));
+        lines.push(format!("The gain of {label} differs between them: intervals of two have nothing in common."));
     }
     if let Some(other) = shared.elsewhere {
         lines.push(format!(

@@ -89,7 +89,7 @@ pub(crate) fn open_to_keep(named: Option<&Path>) -> Result<Box<dyn Journal>, Pro
     match address(named) {
         None => Ok(Box::new(open(named)?)),
         Some(address) => {
-            let site = pushed::own_name().unwrap_or_else(|| "unknown".to_owned());
+            let site = crate::machine::host_name().unwrap_or_else(|| "unknown".to_owned());
             Ok(Box::new(PgJournal::open(&address?, &site).map_err(|error| problem(&error))?))
         }
     }

@@ -74,7 +74,7 @@ pub fn push(request: &PushRequest) -> Result<PushAnswer, Problem> {
     let mut local = open(request.journal.as_deref())?;
     let ids = request.experiments.iter().map(|key| local.load(key).map(|found| found.id));
     let ids: Vec<String> = ids.collect::<Result<_, _>>().map_err(|error| problem(&error))?;
-    let own = request.site.clone().or_else(own_name);
+    let own = request.site.clone().or_else(crate::machine::host_name);
     let site = |experiment: &StoredExperiment| site_of(experiment, request.site.as_deref(), own.as_deref());
     let mut common = PgJournal::open(&store, own.as_deref().unwrap_or_default()).map_err(|error| problem(&error))?;
     let ids = (!ids.is_empty()).then_some(ids.as_slice());
@@ -91,7 +91,7 @@ pub fn push(request: &PushRequest) -> Result<PushAnswer, Problem> {
 /// A [`Problem`] that names the address.
 pub fn reached(named: Option<&Path>) -> Result<Option<String>, Problem> {
     let Some(store) = address(named) else { return Ok(None) };
-    PgJournal::open(&store?, &own_name().unwrap_or_default()).map_err(|error| problem(&error))?;
+    PgJournal::open(&store?, &crate::machine::host_name().unwrap_or_default()).map_err(|error| problem(&error))?;
     Ok(named.and_then(Path::to_str).map(str::to_owned))
 }
 
@@ -161,12 +161,7 @@ fn site_of(experiment: &StoredExperiment, said: Option<&str>, own: Option<&str>)
 /// The host that measured an experiment of the local journal, as it would be pushed.
 #[must_use]
 pub fn measured_by(experiment: &StoredExperiment) -> String {
-    site_of(experiment, None, own_name().as_deref())
-}
-
-pub(super) fn own_name() -> Option<String> {
-    let text = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
-    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+    site_of(experiment, None, crate::machine::host_name().as_deref())
 }
 
 fn answer(store: &StoreAddress, report: PushReport) -> PushAnswer {

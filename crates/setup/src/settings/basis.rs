@@ -97,9 +97,3 @@ pub(super) fn device(system: &mut dyn System, survey: &Survey, towards: Option<I
     let speed_mbps = details.and_then(|details| details.mode).and_then(|mode| mode.speed_mbps);
     Some(BasisDevice { name: link.name.clone(), driver: driver.filter(|name| !name.is_empty()), speed_mbps })
 }
-
-/// This machine's name.
-pub(super) fn host_name() -> Option<String> {
-    let text = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
-    Some(text.trim().to_owned()).filter(|text| !text.is_empty())
-}

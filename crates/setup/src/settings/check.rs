@@ -222,7 +222,7 @@ impl Present<'_> {
 
     /// Where another host measured, its kernel isn't this one's; then the one counts that the change was made under.
     fn kernel(&self, basis: &Basis, checkpoint: &Checkpoint) -> Circumstance {
-        let here = basis.host.is_some() && basis.host == basis::host_name();
+        let here = basis.host.is_some() && basis.host == crate::machine::host_name();
         let (then, note) = match basis.kernel.as_ref().filter(|_| here) {
             Some(kernel) => (kernel, None),
             None => (&checkpoint.identity.kernel, Some("as it was when the change was made".to_owned())),

@@ -307,6 +307,19 @@ fn tests_wait_for_their_turn_and_quotas_hold() {
 }
 
 #[test]
+fn a_server_that_wants_to_be_left_alone_for_a_day_ends_it_with_its_reason_whenever_it_says_so() {
+    // In the pilot, and in the first round; with a limit of time there is no waiting for it either.
+    for quota in ["1", "3"] {
+        let served = Served::start(&["--quota-tests", quota]);
+        let ran = served.tune(&served.url, &["--budget", "10min"]);
+        assert_eq!(ran.code, 4, "{quota}: {}{}", ran.out, ran.err);
+        for part in ["wants to be left alone for", "your quota of today is used up"] {
+            assert!(ran.err.contains(part), "{quota}: {}", ran.err);
+        }
+    }
+}
+
+#[test]
 fn the_key_is_shown_once_and_kept_for_the_owner_only() {
     use std::os::unix::fs::PermissionsExt as _;
     let served = Served::start(&[]);
