@@ -57,6 +57,22 @@ def test_every_number_of_a_table_is_the_one_of_the_commands_table():
                 assert mine == cell
 
 
+def test_a_cell_that_begins_like_a_comment_is_a_cell():
+    rows = [{"site": "#1 Berlin", "link_rate": "100mbit", "rtt": "5ms"}, {"site": "Oslo", "link_rate": "1mbit", "rtt": "80ms"}]
+    answers = wt.predict(rows, set="cc=bbr", size="100kB")
+    assert [(answer["row"], answer["site"]) for answer in answers] == [(1, "#1 Berlin")] * 2 + [(2, "Oslo")] * 2
+    assert answers[0]["goodput_bps"] > 10 * answers[2]["goodput_bps"]
+    levels = [{"#cc": level, "rate": rate} for level, rate in zip(["#a", "b"] * 3, [1, 2, 1.1, 2.1, 1.2, 2])]
+    assert [group["level"] for group in wt.analyse(levels)["describe"]] == ["#a", "b"]
+
+
+@pytest.mark.parametrize("scheduler", [{"SLURM_ARRAY_TASK_ID": "50", "SLURM_ARRAY_TASK_COUNT": "100", "SLURM_ARRAY_TASK_MIN": "1"}, {"JOB_COMPLETION_INDEX": "3"}])
+def test_in_a_job_array_all_rows_are_answered(scheduler, monkeypatch):
+    for name, value in scheduler.items():
+        monkeypatch.setenv(name, value)
+    assert {answer["row"] for answer in wt.predict(ROWS, **QUESTION)} == {1, 2}
+
+
 def test_a_path_by_name_is_the_json_object():
     assert wt.predict("adsl", **QUESTION) == json.loads(program("predict", "adsl", "--knobs=cc", "--size=300kB", "--json"))
 

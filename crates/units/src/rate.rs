@@ -160,25 +160,33 @@ impl std::fmt::Display for BitsPerSecond {
 
 impl std::str::FromStr for BitsPerSecond {
     type Err = ParseError;
-    /// Reads `8mbit`, `8Mbit/s`, `26.4kbit`, `1gbps`; a bare number is bits per second.
+    /// Reads `8mbit`, `8Mbit/s`, `26.4kbit`, `1gbps`; a bare number is bits per second. `8MBps` is refused.
+    ///
+    /// ```
+    /// use wt_units::BitsPerSecond;
+    /// assert_eq!("8Mbps".parse(), Ok(BitsPerSecond(8_000_000)));
+    /// assert!("8MBps".parse::<BitsPerSecond>().is_err());
+    /// ```
     fn from_str(text: &str) -> Result<Self, ParseError> {
         let (value, unit) = split_number(text, "rate", "8mbit")?;
+        let unknown = |unit: String| ParseError::UnknownUnit {
+            what: "rate",
+            nearest: nearest(&unit, ["bit", "kbit", "mbit", "gbit"]).into_iter().next(),
+            unit,
+            known: KNOWN,
+        };
         let lower = unit.to_ascii_lowercase();
         let stem = lower.strip_suffix("/s").unwrap_or(&lower);
+        // Megabytes a second to whoever writes so, and eight times as much.
+        let is_bytes = unit.ends_with("Bps");
         let factor = match stem {
+            _ if is_bytes => return Err(unknown(unit)),
             "" | "bit" | "bps" => 1.0,
             "k" | "kbit" | "kbps" => 1e3,
             "m" | "mbit" | "mbps" => 1e6,
             "g" | "gbit" | "gbps" => 1e9,
             "t" | "tbit" | "tbps" => 1e12,
-            _ => {
-                return Err(ParseError::UnknownUnit {
-                    what: "rate",
-                    nearest: nearest(&unit, ["bit", "kbit", "mbit", "gbit"]).into_iter().next(),
-                    unit,
-                    known: KNOWN,
-                });
-            }
+            _ => return Err(unknown(unit)),
         };
         let bits = (value * factor).round();
         if bits > 2f64.powi(53) {

@@ -35,7 +35,9 @@ def predict(table: Any, **options: Any) -> Any:
     if not asked:
         return _frames.table({}, form)
     answers = _Answers(asked)
-    _program.output(["predict", "--table", "-", *_options.flags(options)], as_csv(asked), take=answers.take)
+    # A scheduler's environment, which names a part of a table that lies in a file, says nothing of these rows.
+    whole = [] if options.get("shard") else ["--shard=1/1"]
+    _program.output(["predict", "--table", "-", *whole, *_options.flags(options)], as_csv(asked), take=answers.take)
     return _frames.table(answers.columns(), form)
 
 
@@ -49,8 +51,9 @@ def as_csv(asked: _frames.Columns) -> bytes:
         return text.getvalue()
 
     text = written(csv.QUOTE_MINIMAL)
-    # Before Python 3.13 a carriage return isn't quoted, and ends the line for who reads it.
-    return (written(csv.QUOTE_ALL) if "\r" in text else text).encode()
+    # Before Python 3.13 a carriage return isn't quoted, and ends the line for who reads it; a line that begins with # is a comment.
+    plain = "\r" not in text and not text.startswith("#") and "\n#" not in text
+    return (text if plain else written(csv.QUOTE_ALL)).encode()
 
 
 class _Answers:

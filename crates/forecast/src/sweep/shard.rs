@@ -75,6 +75,16 @@ impl Shard {
                     "name it: --shard {id}/{of}; or --shard \"${SLURM}/{of}\" where tasks count from 1"
                 )));
             }
+            let last = number("SLURM_ARRAY_TASK_MAX")?;
+            let gaps = count.zip(last).is_some_and(|(count, last)| last.saturating_sub(first) / step + 1 != count);
+            let again = of.is_none() && first > 1 && (count == Some(1) || step == 1);
+            if gaps || again {
+                // Some tasks of an array, run again: what they count from is that array's.
+                let problem = format!("the array's tasks don't count from 1 without gaps: which shard is task {id}?");
+                return Err(Problem::usage(problem)
+                    .because("as where some tasks of an array are run again")
+                    .hint(format!("name it and how many there are in all: --shard \"${SLURM}/100\"")));
+            }
             let of = of.or(count).ok_or_else(|| {
                 Problem::usage(format!(
                     "{SLURM} is set and SLURM_ARRAY_TASK_COUNT isn't: of how many tasks is this one?"

@@ -147,11 +147,20 @@ fn schedulers_name_the_shard() {
     let again = of(&slurm, Some(100)).unwrap_err();
     assert!(again.hint.is_some_and(|hint| hint.contains("--shard 14/100")), "a task that is run again alone");
     assert_eq!(of(&[("JOB_COMPLETION_INDEX", "0")], Some(4)).unwrap(), Some((1, 4)));
+    let array = |[id, first, last, count]: [&'static str; 4]| {
+        let named = ["ID", "MIN", "MAX", "COUNT", "STEP"].map(|name| format!("SLURM_ARRAY_TASK_{name}").leak() as &str);
+        let [a, b, c, d, e] = named;
+        [(a, id), (b, first), (c, last), (d, count), (e, "1")]
+    };
     for (variables, part) in [
         (&[("JOB_COMPLETION_INDEX", "0")][..], "of how many"),
         (&[("SLURM_ARRAY_TASK_ID", "1")], "SLURM_ARRAY_TASK_COUNT"),
         (&[("SLURM_ARRAY_TASK_ID", "x"), ("SLURM_ARRAY_TASK_COUNT", "2")], "no number"),
         (&[("SLURM_ARRAY_TASK_ID", "5"), ("SLURM_ARRAY_TASK_COUNT", "2")], "doesn't exist"),
+        // Task 17, and tasks 16 and 17, of an array of a hundred run again.
+        (&array(["17", "17", "17", "1"]), "which shard is task 17"),
+        (&array(["17", "16", "17", "2"]), "which shard is task 17"),
+        (&array(["3", "1", "3", "2"]), "which shard is task 3"),
     ] {
         let text = of(variables, None).unwrap_err().to_string();
         assert!(text.contains(part), "{text}");

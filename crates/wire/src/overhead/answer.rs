@@ -164,6 +164,11 @@ impl OverheadAnswer {
         let account = framing.account(headers, mtu, payload)?;
         let first_payload = headers.payload_of(mtu)?.min(payload);
         let at_mtu = framing.at_mtu(mtu);
+        // Where the best one doesn't fit into the link, the best of those that do.
+        let room = framing.fitting_mtu(request.link_mtu.get());
+        let limited = framing.has_tunnel() || framing.shim_len() > Bytes(0);
+        let fitting = (limited && best_mtu > room).then(|| framing.best_mtu(room, headers).ok()).flatten();
+        let fitting = fitting.and_then(|best| Some((best, framing.bulk(headers, best).ok()?.efficiency())));
         let link_rate = request.link_rate.map(|rate| rate.get());
         let wanted = request.goodput.map(|rate| rate.get());
         Ok(Self {
@@ -189,7 +194,7 @@ impl OverheadAnswer {
             needed_link_rate_bps: wanted.map(|rate| account.link_rate_for(rate)),
             layers: at_mtu.pieces(headers, first_payload).iter().map(OverheadLayer::from).collect(),
             sweep,
-            notes: notes(request, &at_mtu, mtu, account),
+            notes: notes(request, &at_mtu, mtu, account, fitting),
             encap: framing.clone(),
         })
     }
@@ -206,7 +211,13 @@ fn sweep(request: &OverheadRequest, headers: Headers) -> Result<Vec<SweepStep>, 
 }
 
 /// What is right by the arithmetic and may still surprise.
-fn notes(request: &OverheadRequest, framing: &Framing, mtu: Bytes, account: Account) -> Vec<String> {
+fn notes(
+    request: &OverheadRequest,
+    framing: &Framing,
+    mtu: Bytes,
+    account: Account,
+    best: Option<(Bytes, Ratio)>,
+) -> Vec<String> {
     let mut notes = Vec::new();
     let link_mtu = request.link_mtu.get();
     let longest = framing.outer_len(mtu.min(account.ip_len)) + framing.shim_len();
@@ -218,6 +229,20 @@ fn notes(request: &OverheadRequest, framing: &Framing, mtu: Bytes, account: Acco
             longest.get(),
             request.encap.fitting_mtu(link_mtu).get(),
         ));
+    }
+    if let Some((best, efficiency)) = best {
+        let share = efficiency.get() * 100.0;
+        notes.push(format!(
+            "of those that fit into {} bytes the best MTU is {}: {share:.2} %",
+            link_mtu.get(),
+            best.get()
+        ));
+    }
+    let carried = request.encap.to_string();
+    match (carried.split('+').next(), request.ip) {
+        (Some("6in4"), IpVersion::V4) => notes.push("6in4 carries IPv6 only: --ip 6".to_owned()),
+        (Some("ipip"), IpVersion::V6) => notes.push("ipip carries IPv4 only: --ip 4".to_owned()),
+        _ => {}
     }
     let (least, rfc) = match request.ip {
         IpVersion::V4 => (LEAST_V4, "RFC 791 section 3.2"),

@@ -135,6 +135,19 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_best_mtu_that_doesnt_fit_is_told_with_the_best_that_does_and_so_is_what_a_tunnel_cant_carry() {
+        let notes = |encap: &str, ip| {
+            let request = OverheadRequest { encap: encap.parse().unwrap(), ip, ..OverheadRequest::default() };
+            overhead(&request).unwrap().notes.join("; ")
+        };
+        let pppoe = notes("pppoe-llcsnap", IpVersion::V4);
+        assert!(pppoe.contains("at most 1492; of those that fit into 1500 bytes the best MTU is 1448"), "{pppoe}");
+        assert_eq!(notes("ethernet", IpVersion::V4), "");
+        assert!(notes("6in4+ethernet", IpVersion::V4).contains("6in4 carries IPv6 only"));
+        assert!(!notes("6in4+ethernet", IpVersion::V6).contains("6in4 carries"));
+    }
+
+    #[test]
     fn the_answer_is_the_same_whether_the_question_has_types_or_is_text() {
         let text = r#"{"encap": "wireguard+ethernet", "ip": "v6", "proto": "udp", "mtu": "1400", "link_rate": "8mbit",
             "goodput": "1MiB/s", "link_mtu": "1500"}"#;
