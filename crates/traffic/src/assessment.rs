@@ -130,14 +130,15 @@ impl TrafficAnalysis {
         let slower =
             effects.iter().filter(|effect| effect.evidence_slower >= needed && effect.ratio.is_none_or(|r| r < 1.0));
         let slower = slower.max_by(|a, b| a.evidence_slower.total_cmp(&b.evidence_slower));
-        // Of several that are faster, the one with the largest estimate.
-        let faster =
-            effects.iter().filter(|effect| effect.evidence_faster >= needed && effect.ratio.is_none_or(|r| r > 1.0));
+        // Of several that are faster and that no guard has stopped, the one with the largest estimate.
+        let going_on = effects.iter().zip(&self.comparisons).filter(|(_, comparison)| comparison.stopped.is_none());
+        let faster = going_on
+            .map(|(effect, _)| effect)
+            .filter(|effect| effect.evidence_faster >= needed && effect.ratio.is_none_or(|r| r > 1.0));
         let faster = faster.max_by(|a, b| a.ratio.unwrap_or(0.0).total_cmp(&b.ratio.unwrap_or(0.0)));
         let stopped = self.comparisons.iter().find(|comparison| comparison.stopped.is_some());
         let stopped = stopped.map(|comparison| &effects[comparison.arm - 1]);
-        let still_faster = faster.filter(|effect| stopped.is_none_or(|stopped| stopped.arm != effect.arm));
-        let (kind, effect) = match (still_faster, slower, stopped) {
+        let (kind, effect) = match (faster, slower, stopped) {
             (Some(effect), ..) => (TrafficVerdictKind::Faster, Some(effect)),
             (None, Some(effect), _) => (TrafficVerdictKind::Slower, Some(effect)),
             (None, None, Some(effect)) => (TrafficVerdictKind::Stopped, Some(effect)),
@@ -218,5 +219,51 @@ fn class_arm(arm: &ArmFigures, class: &ClassFigures) -> TrafficClassArm {
         goodput_bps: some(8.0 * (class.log_goodput / timed.max(1) as f64).exp()),
         overall_bps: some(8e6 * class.bytes as f64 / class.time_us.max(1) as f64),
         p90_ms: p90.and_then(|k| some(((k + 1) as f64 / 4.0).exp2() / 1e3)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{TrafficArm, TrafficConfig};
+
+    /// The verdict on arms B, C and D beside A, each with the ratio that it is claimed to have and what has stopped it.
+    fn verdict(tried: [(f64, Option<TrafficGuard>); 3]) -> (TrafficVerdictKind, String, String) {
+        let arm = |(name, level): (&str, u32)| TrafficArm {
+            name: name.to_owned(),
+            settings: format!("initcwnd={level}").parse().unwrap(),
+        };
+        let arms = [("A", 10), ("B", 20), ("C", 30), ("D", 40)].map(arm).to_vec();
+        let config = TrafficConfig { ports: vec![443], arms, ..TrafficConfig::default() };
+        let mut analysis = TrafficAnalysis::new(config).unwrap();
+        let run = TrafficRun { id: "traffic-1", backend: "sockops" };
+        let mut effects = analysis.report(run, &TrafficTally::default()).effects;
+        for (at, (ratio, stopped)) in tried.into_iter().enumerate() {
+            effects[at] = TrafficEffect { ratio: Some(ratio), evidence_faster: 1e6, units: 100, ..effects[at].clone() };
+            analysis.comparisons[at].stopped = stopped;
+        }
+        let verdict = analysis.verdict(&effects);
+        (verdict.kind, verdict.arm.unwrap(), verdict.text)
+    }
+
+    #[test]
+    fn an_arm_that_is_stopped_is_never_claimed_and_hides_none_that_goes_on_whatever_the_order() {
+        let (aborted, retransmitted) = (Some(TrafficGuard::Resets), Some(TrafficGuard::Retransmissions));
+        for tried in [
+            [(1.2, None), (1.5, aborted), (1.4, retransmitted)],
+            [(1.5, retransmitted), (1.4, aborted), (1.2, None)],
+            [(1.1, None), (1.2, None), (1.5, aborted)],
+        ] {
+            let (kind, arm, text) = verdict(tried);
+            let goes_on = ["B", "C", "D"].into_iter().zip(tried).filter(|(_, (ratio, _))| *ratio == 1.2);
+            assert_eq!(
+                (kind, vec![arm.as_str()]),
+                (TrafficVerdictKind::Faster, goes_on.map(|one| one.0).collect()),
+                "{text}"
+            );
+        }
+        let (kind, arm, text) = verdict([(1.2, retransmitted), (1.5, aborted), (1.4, aborted)]);
+        assert_eq!((kind, arm.as_str()), (TrafficVerdictKind::Stopped, "B"));
+        assert!(text.contains(TrafficGuard::Retransmissions.text()), "{text}");
     }
 }
