@@ -6,7 +6,8 @@ use crate::{HoldbackRequest, TrafficCombineRequest};
 use std::path::Path;
 use wt_problem::Problem;
 use wt_traffic::{
-    ArmSettings, CLAIM_THRESHOLD, ServerEvidence, TrafficArm, TrafficConfig, TrafficVerdictKind, combine as together,
+    ArmSettings, CLAIM_THRESHOLD, ServerEvidence, TrafficArm, TrafficConfig, TrafficUnit, TrafficVerdictKind,
+    combine as together,
 };
 
 /// The holdback of an experiment that is done: everybody has the setting that won but for a share that keeps the old one.
@@ -59,10 +60,24 @@ pub fn combine(request: &TrafficCombineRequest) -> Result<TrafficCombined, Probl
             all.push(one);
         }
     }
-    let [first, others @ ..] = all.as_slice() else {
+    added_up(&all)
+}
+
+fn added_up(all: &[FinishedExperiment]) -> Result<TrafficCombined, Problem> {
+    let [first, others @ ..] = all else {
         return Err(Problem::usage("no experiment is named").hint("windtunnel traffic combine ID ID"));
     };
+    if let Some(slots) = all.iter().find(|one| one.config.unit == TrafficUnit::Slot) {
+        return Err(Problem::usage(format!("{} compares slots, and those can't be added up", slots.id))
+            .because("coins for clients or connections are added up, and in a slot everybody has the same settings")
+            .hint(format!("windtunnel traffic report {}", slots.id)));
+    }
     for other in others {
+        if other.config.unit != first.config.unit {
+            return Err(Problem::usage(format!("{} and {} don't count the same units", first.id, other.id))
+                .because("one throws its coins for prefixes, the other for connections")
+                .hint("combine experiments whose --unit is the same"));
+        }
         if other.config.arms != first.config.arms || other.config.holdback != first.config.holdback {
             return Err(Problem::usage(format!("{} and {} didn't try the same settings", first.id, other.id))
                 .hint("combine experiments whose --levels are the same"));
@@ -97,4 +112,36 @@ pub fn combine(request: &TrafficCombineRequest) -> Result<TrafficCombined, Probl
         arms: (1..first.config.arms.len()).map(arm).collect(),
         needed,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::arms_of_levels;
+    use wt_traffic::{DrawKey, TrafficAnalysis, TrafficRun, TrafficTally};
+
+    fn of_unit((number, unit): (usize, &TrafficUnit)) -> FinishedExperiment {
+        let arms = arms_of_levels(&["initcwnd=10,32".to_owned()]).unwrap();
+        let config = TrafficConfig { ports: vec![443], arms, unit: *unit, ..TrafficConfig::default() };
+        let (id, analysis) = (format!("traffic-{number}"), TrafficAnalysis::new(config.clone()).unwrap());
+        let report = analysis.report(TrafficRun { id: &id, backend: "sockops" }, &TrafficTally::default());
+        let servers = analysis.server_evidence(DrawKey([1, number as u64]));
+        FinishedExperiment { id, config, report, servers }
+    }
+
+    #[test]
+    fn only_coins_for_the_same_units_are_added_up() {
+        use TrafficUnit::{Connection, Prefix, Slot};
+        let combined = |units: &[TrafficUnit]| added_up(&units.iter().enumerate().map(of_unit).collect::<Vec<_>>());
+        assert_eq!(combined(&[Prefix, Prefix]).unwrap().arms[0].keys, 2);
+        for (units, said) in [
+            (&[Slot, Slot][..], "traffic-0 compares slots, and those can't be added up"),
+            (&[Slot], "traffic-0 compares slots"),
+            (&[Connection, Slot], "traffic-1 compares slots"),
+            (&[Prefix, Connection], "don't count the same units"),
+        ] {
+            let problem = combined(units).unwrap_err();
+            assert!(problem.what.contains(said) && problem.hint.is_some(), "{problem}");
+        }
+    }
 }
