@@ -157,6 +157,10 @@ impl TrafficReport {
             _ if self.self_checks.iter().any(|check| !check.ok) => {
                 "Do: look at the checks below before you act.".to_owned()
             }
+            // What `next` says then: it recommends nothing either.
+            TrafficVerdictKind::Faster if self.leans_to_slower_for_everybody() => {
+                "Do: let it run on; whether everybody gains, whole epochs haven't shown.".to_owned()
+            }
             TrafficVerdictKind::Faster => format!("Do: sudo windtunnel settings apply --verdict {}", self.id),
             TrafficVerdictKind::Slower | TrafficVerdictKind::Stopped => "Do: keep your current settings.".to_owned(),
             TrafficVerdictKind::Undecided => "Do: let it run on; nothing is lost by looking.".to_owned(),

@@ -140,7 +140,9 @@ fn what_is_only_taken_from_others_is_claimed_beside_them_and_of_everybody_by_nob
     assert!((0.85..1.15).contains(&total) && spillover < 0.95, "{total} {spillover}");
     // Who asked for whole epochs waits for them, and isn't told to change everybody where they lean the other way.
     let advised = |report: &TrafficReport| {
-        report.next.iter().any(|step| step.command.as_deref().is_some_and(|c| c.contains("apply")))
+        let next = report.next.iter().any(|step| step.command.as_deref().is_some_and(|c| c.contains("apply")));
+        assert_eq!(report.text().contains("Do: sudo windtunnel settings apply"), next, "{}", report.text());
+        next
     };
     assert!(mixed.next[0].text.contains("whole epochs haven't shown"), "{:?}", mixed.next);
     assert_eq!((advised(&mixed), advised(&beside)), (total >= 1.0, true), "{:?}", mixed.next);
