@@ -132,6 +132,9 @@ pub enum TrafficConfigError {
     /// No port is named.
     #[error("no port is named: write --port 443")]
     NoPort,
+    /// A port on which nobody can listen.
+    #[error("port 0: invalid, allowed are 1 to 65535")]
+    PortZero,
     /// Fewer than two arms, or more than eight.
     #[error("{0} arms: invalid, allowed are 2 to 8")]
     Arms(usize),
@@ -167,6 +170,9 @@ impl TrafficConfig {
         use TrafficConfigError as E;
         if self.ports.is_empty() {
             return Err(E::NoPort);
+        }
+        if self.ports.contains(&0) {
+            return Err(E::PortZero);
         }
         if !(2..=8).contains(&self.arms.len()) {
             return Err(E::Arms(self.arms.len()));
@@ -283,8 +289,9 @@ mod tests {
         assert_eq!(good.check(), Ok(()));
         let mut same = config(&["initcwnd=10", "initcwnd=10"]);
         same.arms[1].name = "B".to_owned();
-        let cases: [(TrafficConfig, &str); 8] = [
+        let cases: [(TrafficConfig, &str); 9] = [
             (TrafficConfig { ports: vec![], ..good.clone() }, "--port"),
+            (TrafficConfig { ports: vec![443, 0], ..good.clone() }, "port 0"),
             (config(&["initcwnd=10"]), "2 to 8"),
             (same, "--identical"),
             (TrafficConfig { epoch: Duration::ZERO, ..good.clone() }, "1s to 24h"),
