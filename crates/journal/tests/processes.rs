@@ -145,6 +145,36 @@ fn a_full_disk_ends_in_a_clear_error_and_an_intact_journal() {
     assert!(text.contains("inspected: intact"), "{text}");
 }
 
+#[test]
+fn what_was_written_is_read_while_the_disk_has_no_room_for_a_byte() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = "mount -t tmpfs -o size=512k none \"$1\" && \"$2\" writer --exact --nocapture && \
+                  { cat /dev/zero > \"$1/rest\"; \"$2\" reader --exact --nocapture; }";
+    let mut program = Command::new("unshare");
+    program.args(["--user", "--map-root-user", "--mount", "sh", "-c", script, "sh"]);
+    program.arg(dir.path()).arg(std::env::current_exe().unwrap()).stderr(Stdio::null());
+    let child = writer_command(&mut program, &dir.path().join("journal.sqlite3"), "a", 3);
+    let out = child.wait_with_output().unwrap();
+    let text = String::from_utf8_lossy(&out.stdout);
+    if !out.status.success() && !text.contains("begun") {
+        let why = "CANNOT RUN: no user and mount namespaces here";
+        assert!(std::env::var_os("CI").is_none(), "{why}");
+        println!("{why}");
+        return;
+    }
+    assert!(text.contains("\nwritten\n") && text.contains("read: 3 trials"), "{text}");
+}
+
+/// Not a test: reads the journal on a file system that is full to the last byte.
+#[test]
+fn reader() {
+    let (Ok(path), Ok(id)) = (std::env::var("WRITER_PATH"), std::env::var("WRITER_ID")) else { return };
+    let path = Path::new(&path);
+    assert!(matches!(SqliteJournal::open(path), Err(JournalError::Full { .. })));
+    let journal = SqliteJournal::open_to_read(path).unwrap();
+    println!("read: {} trials", journal.trials(&id, WithSamples::Yes).unwrap().len());
+}
+
 /// Not a test: looks at the journal on the file system that is full, and makes room on it.
 #[test]
 fn inspector() {

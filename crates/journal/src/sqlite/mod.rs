@@ -70,8 +70,8 @@ impl SqliteJournal {
             Ok(Self { connection, path: path.to_owned() })
         };
         match open(path, flags) {
-            // In write-ahead mode even reading makes a file beside it, which a read-only medium doesn't take.
-            Err(JournalError::Open { .. }) if file::is_whole(path) => {
+            // In write-ahead mode even reading makes a file beside it, which a read-only medium or a full one doesn't take.
+            Err(JournalError::Open { .. } | JournalError::Full { .. }) if file::is_whole(path) => {
                 open(&file::immutable(path), flags | OpenFlags::SQLITE_OPEN_URI)
             }
             opened => opened,

@@ -59,7 +59,7 @@ pub fn open_to_read(named: Option<&Path>) -> Result<Box<dyn Journal>, Problem> {
     let path = file(named)?;
     Ok(Box::new(match opened(&path) {
         // What can't be written is read as it stands.
-        Err(error @ (JournalError::Open { .. } | JournalError::ReadOnly { .. })) => {
+        Err(error @ (JournalError::Open { .. } | JournalError::ReadOnly { .. } | JournalError::Full { .. })) => {
             SqliteJournal::open_to_read(&path).map_err(|_| problem(&error))?
         }
         journal => journal.map_err(|error| problem(&error))?,
