@@ -46,7 +46,8 @@ impl OpenNow {
         let varies_cc = config.arms.iter().any(|arm| arm.settings.cc().is_some()) && !config.own_cc;
         let own_cc = |one: &DiagSocket| one.congestion_control.as_deref().is_some_and(|cc| cc != usual_cc);
         let mut networks = HashSet::new();
-        for one in sockets.iter().filter(|one| !one.is_listener() && listening.contains(&one.local.port())) {
+        let is_open = |one: &&DiagSocket| !one.is_listener() && !one.is_request();
+        for one in sockets.iter().filter(is_open).filter(|one| listening.contains(&one.local.port())) {
             let client = one.remote.ip();
             let count = match () {
                 () if !config.ports.contains(&one.local.port()) => &mut found.other_ports,
@@ -127,6 +128,8 @@ mod tests {
         ] {
             all.push(socket(&format!("192.0.2.1:{port}"), remote, 1));
         }
+        // A handshake that isn't over.
+        all.push(DiagSocket { congestion_control: None, ..socket(server, "198.51.100.8:1", 3) });
         let arm = |text: &str| TrafficArm { name: text.to_owned(), settings: text.parse().unwrap() };
         let config = TrafficConfig {
             ports: vec![443, 80],

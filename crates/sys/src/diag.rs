@@ -26,9 +26,10 @@ const ROOM: i32 = 8 << 20;
 const ENDS: u32 = 1 | 1 << 2;
 const REPLY: usize = 1 << 16;
 
-/// A socket's state: `TCP_LISTEN` and `TCP_NEW_SYN_RECV` of net/tcp_states.h.
+/// A socket's state: `TCP_LISTEN` and `TCP_SYN_RECV` of net/tcp_states.h. A dump is asked for requests by `TCP_NEW_SYN_RECV`, and tells
+/// them as the other (`inet_req_diag_fill()` in net/ipv4/inet_diag.c of Linux).
 const LISTEN: u8 = 10;
-const REQUESTED: u8 = 12;
+const SYN_RECEIVED: u8 = 3;
 
 /// A TCP socket, as sock_diag describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,10 +55,11 @@ impl DiagSocket {
         self.state == LISTEN
     }
 
-    /// Whether it is a request that isn't a connection yet.
+    /// Whether it is a request that isn't a connection yet. A connection that came with its first data (TCP Fast Open) has the same
+    /// state until it is confirmed, but a congestion control, too, which the kernel tells in every list.
     #[must_use]
     pub fn is_request(&self) -> bool {
-        self.state == REQUESTED
+        self.state == SYN_RECEIVED && self.congestion_control.is_none()
     }
 }
 
@@ -263,6 +265,40 @@ mod tests {
             let info = ended.info.unwrap();
             assert_eq!((ended.remote, info.bytes_acked, info.bytes_sent), (open.remote, 5001, 5000), "the FIN counts");
         }
+    }
+
+    #[test]
+    fn a_request_is_none_any_more_once_it_is_a_connection_and_keeps_its_number() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        // The last ACK of a handshake is as good as lost until data comes: the kernel keeps the request.
+        let seconds = 60;
+        // SAFETY: passes the address and size of a live integer.
+        let set = unsafe {
+            libc::setsockopt(
+                listener.as_raw_fd(),
+                libc::IPPROTO_TCP,
+                libc::TCP_DEFER_ACCEPT,
+                (&raw const seconds).cast(),
+                size_of::<i32>() as libc::socklen_t,
+            )
+        };
+        assert_eq!(set, 0);
+        let to = listener.local_addr().unwrap();
+        let mut client = TcpStream::connect(to).unwrap();
+        let ours = |list: Vec<DiagSocket>| {
+            let ours: Vec<DiagSocket> = list.into_iter().filter(|one| one.local == to && !one.is_listener()).collect();
+            assert_eq!(ours.len(), 1, "{ours:?}");
+            ours[0].clone()
+        };
+        let [half_open, with_figures] = [tcp_sockets(), tcp_sockets_with_figures()].map(|list| ours(list.unwrap()));
+        assert!(half_open.is_request() && with_figures.is_request(), "{half_open:?}");
+        assert_eq!(half_open.remote, client.local_addr().unwrap());
+        client.write_all(&[7]).unwrap();
+        let _server = listener.accept().unwrap();
+        let open = ours(tcp_sockets().unwrap());
+        assert!(!open.is_request() && open.cookie == half_open.cookie, "{open:?}");
+        // One that came with its first data is a connection while its state is still that of a request.
+        assert!(!DiagSocket { state: half_open.state, ..open }.is_request());
     }
 
     #[test]
