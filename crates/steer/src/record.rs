@@ -216,10 +216,16 @@ fn written_down(journal: &dyn Journal, stored: &StoredExperiment) -> Result<Fini
         Problem::usage(format!("{} is no experiment on a server's connections", stored.id))
             .hint(format!("windtunnel report {}", stored.id))
     })?;
-    let StoredReport { report, servers, .. } = kept(journal, stored)?.ok_or_else(|| {
-        Problem::usage(format!("{} has written nothing down yet", stored.id)).hint("wait a few seconds")
-    })?;
+    let StoredReport { report, servers, .. } = kept(journal, stored)?.ok_or_else(|| nothing_written(stored))?;
     Ok(FinishedExperiment { id: stored.id.clone(), config, report, servers })
+}
+
+fn nothing_written(stored: &StoredExperiment) -> Problem {
+    let id = &stored.id;
+    if stored.state == State::Running {
+        return Problem::usage(format!("{id} has written nothing down yet")).hint("wait a few seconds");
+    }
+    Problem::usage(format!("{id} ended before it had written anything down")).hint("begin it again")
 }
 
 fn running(journal: &SqliteJournal) -> Result<Vec<StoredExperiment>, Problem> {
@@ -307,4 +313,17 @@ pub fn stop(request: &TrafficReportRequest) -> Result<TrafficStop, Problem> {
     }
     let settings_put_back = request.experiment.is_none() && put_back_settings()?;
     Ok(TrafficStop { schema_version: SCHEMA_VERSION, stopped, rules_removed, settings_put_back })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_waits_only_for_what_is_under_way() {
+        let running = NewExperiment::new("traffic-1", "port-443", KIND).begun();
+        assert_eq!(nothing_written(&running).hint.as_deref(), Some("wait a few seconds"));
+        let killed = nothing_written(&StoredExperiment { state: State::Aborted, ..running });
+        assert!(killed.what.contains("ended before") && killed.hint.as_deref() == Some("begin it again"), "{killed}");
+    }
 }

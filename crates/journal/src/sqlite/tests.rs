@@ -412,3 +412,29 @@ fn a_proof_of_a_change_is_told_from_a_comparison_of_settings_before_and_after_it
     f.journal.finish_experiment("q", State::Finished, 1, Some(&verdict)).unwrap();
     assert_eq!(told(&f), "p proof 3, q proof 4, t tune -");
 }
+
+#[test]
+fn what_an_experiment_on_connections_noted_last_is_its_verdict_when_it_was_killed_and_goes_with_it() {
+    let Fixture { _dir, mut journal } = fixture();
+    let seen =
+        |host: &str, at_unix_us: i64| Sighting { host: host.into(), at_unix_us, found: json!({"n": at_unix_us}) };
+    for (id, tunnel) in [("Killed", "traffic"), ("silent", "traffic"), ("other", "lab"), ("runs", "traffic")] {
+        journal.create_experiment(&NewExperiment { tunnel: tunnel.into(), ..experiment(id, 1) }).unwrap();
+    }
+    journal.note("traffic", &[seen("killed", 2), seen("killed", 3), seen("other", 4), seen("runs", 5)]).unwrap();
+    journal.note("first-window", &[seen("killed", 6)]).unwrap();
+    let marked = journal.mark_orphans(&|id, _| id == "runs").unwrap();
+    assert_eq!(marked.experiments, ["Killed", "silent", "other"]);
+    let found = |journal: &SqliteJournal, id: &str| journal.load(id).map(|it| (it.state, it.verdict)).unwrap();
+    assert_eq!(found(&journal, "Killed"), (State::Aborted, Some(json!({"n": 3}))));
+    assert_eq!(found(&journal, "silent"), (State::Aborted, None));
+    assert_eq!(found(&journal, "other"), (State::Aborted, None));
+    assert_eq!(found(&journal, "runs"), (State::Running, None));
+    let mut elsewhere = fixture();
+    crate::import_journal(&mut elsewhere.journal, &journal).unwrap();
+    assert_eq!(found(&elsewhere.journal, "Killed"), (State::Aborted, Some(json!({"n": 3}))));
+    journal.prune(Prune { ids: Some(vec!["Killed".into()]), ..Prune::default() }).unwrap();
+    let left =
+        |kind| journal.sightings(kind, None, 9).unwrap().into_iter().map(|one| one.at_unix_us).collect::<Vec<_>>();
+    assert_eq!((left("traffic"), left("first-window")), (vec![4, 5], vec![6]));
+}

@@ -184,6 +184,13 @@ impl SqliteJournal {
                 )?;
                 found.experiments.push(id);
             }
+            // What an experiment on connections noted last is what it has found, and goes wherever it goes.
+            t.execute(
+                "UPDATE experiments SET verdict = (SELECT found FROM sightings WHERE kind = 'traffic' AND host = lower(experiments.id) \
+                 ORDER BY at_us DESC, id DESC LIMIT 1) WHERE state = 'aborted' AND verdict IS NULL AND tunnel = 'traffic' \
+                 AND EXISTS (SELECT 1 FROM sightings WHERE kind = 'traffic' AND host = lower(experiments.id))",
+                [],
+            )?;
             Ok(found)
         })
     }
@@ -212,7 +219,9 @@ impl SqliteJournal {
                 t.execute_batch(if what.samples_only {
                     "DELETE FROM samples WHERE trial IN (SELECT t.id FROM trials t JOIN temp.pruned p ON p.key = t.experiment)"
                 } else {
-                    "DELETE FROM experiments WHERE key IN (SELECT key FROM temp.pruned)"
+                    "DELETE FROM sightings WHERE kind = 'traffic' AND host IN \
+                     (SELECT lower(e.id) FROM experiments e JOIN temp.pruned p ON p.key = e.key); \
+                     DELETE FROM experiments WHERE key IN (SELECT key FROM temp.pruned)"
                 })?;
             }
             Ok(PruneOutcome { experiments: ids.len() as u64, ids, kept, trials: unsigned(trials) })
