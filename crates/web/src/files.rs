@@ -212,6 +212,7 @@ pub(crate) fn report(form: &str, report: wt_api::Answer) -> Result<(&'static str
         ("html", wt_api::Answer::Controls(answer)) => (PAGE, answer.html()),
         ("html", wt_api::Answer::Stacks(answer)) => (PAGE, answer.html()),
         ("html", wt_api::Answer::SettingsProve(proof)) => (PAGE, proof.html()),
+        ("html", wt_api::Answer::TrafficReport(report)) => (PAGE, wt_steer::page(&report)),
         ("csv", wt_api::Answer::Tune(TuneAnswer::Report(report))) => ("text/csv; charset=utf-8", report.to_csv()),
         _ => return Err(none()),
     })
@@ -229,6 +230,30 @@ mod tests {
         assert_eq!(called("a b\n.pcap"), "ab.pcap");
         assert_eq!(called("…"), "file");
         assert_eq!(called(&"a".repeat(300)).len(), 100);
+    }
+
+    #[test]
+    fn a_report_of_every_kind_is_a_page() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Some(folder.path().join("journal"));
+        let services = wt_api::Services { journal: journal.clone(), ..wt_api::Services::default() };
+        let stored = |kind: &str| {
+            let golden = format!("{}/../windtunnel/tests/golden/journal/{kind}.json", env!("CARGO_MANIFEST_DIR"));
+            let taken = wt_setup::journal::import(journal.as_deref(), &[golden.into()]).unwrap();
+            let request = wt_setup::journal::ExperimentRequest { experiment: taken.imported[0].clone(), journal: None };
+            wt_api::run(Request::Report(request), &services, &mut |_| {}, &wt_trial::Cancel::new()).unwrap()
+        };
+        let arm =
+            |settings: &str| wt_traffic::TrafficArm { name: settings.into(), settings: settings.parse().unwrap() };
+        let arms = vec![arm("initcwnd=10"), arm("initcwnd=32")];
+        let config = wt_traffic::TrafficConfig { ports: vec![443], arms, ..wt_traffic::TrafficConfig::default() };
+        let analysis = wt_traffic::TrafficAnalysis::new(config).unwrap();
+        let run = wt_traffic::TrafficRun { id: "traffic-1", backend: "sockops" };
+        let traffic = wt_api::Answer::TrafficReport(Box::new(analysis.report(run, &Default::default())));
+        for answer in ["tune-7", "screen-7", "controls", "stacks-2"].map(stored).into_iter().chain([traffic]) {
+            let (kind, page) = report("html", answer).unwrap();
+            assert!(kind.starts_with("text/html") && page.starts_with("<!doctype html>"), "{page}");
+        }
     }
 
     #[tokio::test]
