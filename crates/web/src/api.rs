@@ -324,7 +324,7 @@ async fn report_file(State(app): SharedApp, peer: Peer, parts: Places) -> Result
 async fn forget(State(app): SharedApp, peer: Peer, headers: HeaderMap, name: Place) -> Result<Response, ApiError> {
     guard::may(&app, &headers, "deleting an experiment")?;
     let name = named(&place(name)?)?.experiment;
-    let request = PruneRequest { experiments: vec![name], ..Default::default() };
+    let request = PruneRequest { experiments: vec![name], whole_names: true, ..Default::default() };
     app.compute(&peer, Request::JournalPrune(request)).await
 }
 

@@ -109,6 +109,8 @@ fn beginning(file: &Path) -> Result<(Vec<u8>, Box<dyn std::io::Read>), Problem> 
 pub struct PruneRequest {
     /// Only these: names, or beginnings of them; none means all.
     pub experiments: Vec<String>,
+    /// Names must be whole: neither the beginning of one nor "last" will do.
+    pub whole_names: bool,
     /// Only those that began so long ago.
     #[serde(with = "crate::duration_or_none")]
     pub older_than: Option<Duration>,
@@ -147,13 +149,17 @@ pub struct PruneAnswer {
 /// # Errors
 /// A usage [`Problem`] where there is no such experiment, or nothing says which ones.
 pub fn prune(request: &PruneRequest) -> Result<PruneAnswer, Problem> {
-    let PruneRequest { experiments, older_than, keep, samples_only, dry_run, journal } = request.clone();
+    let PruneRequest { experiments, whole_names, older_than, keep, samples_only, dry_run, journal } = request.clone();
     if experiments.is_empty() && older_than.is_none() && keep.is_none() {
         return Err(Problem::usage("it isn't said what shall go").hint("windtunnel journal prune --older-than 90d"));
     }
     let mut journal = super::open_to_keep(journal.as_deref())?;
     let ids = experiments.iter().map(|key| journal.load(key).map(|found| found.id));
     let ids: Vec<String> = ids.collect::<Result<_, _>>().map_err(|error| problem(&error))?;
+    if let Some((key, id)) = experiments.iter().zip(&ids).find(|(key, id)| whole_names && key != id) {
+        return Err(Problem::usage(format!("{key} isn't the whole name of an experiment"))
+            .hint(format!("write it whole: {id}")));
+    }
     let before = older_than.map(|age| unix_us().saturating_sub(i64::try_from(age.as_micros()).unwrap_or(i64::MAX)));
     let ids = (!ids.is_empty()).then_some(ids);
     let what = Prune { ids, before_unix_us: before, keep_newest: keep, samples_only, dry_run };
@@ -167,4 +173,32 @@ pub fn prune(request: &PruneRequest) -> Result<PruneAnswer, Problem> {
         trials: pruned.trials,
         kept: pruned.kept,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wt_journal::NewExperiment;
+
+    #[test]
+    fn who_asks_for_whole_names_deletes_nothing_by_the_beginning_of_one_or_by_last() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("journal");
+        let mut journal = super::super::open(Some(&file)).unwrap();
+        journal.create_experiment(&NewExperiment::new("whole", "adsl", "lab")).unwrap();
+        journal.finish_experiment("whole", wt_journal::State::Finished, 1, None).unwrap();
+        drop(journal);
+        let pruned = |name: &str, whole_names| {
+            let experiments = vec![name.to_owned()];
+            let journal = Some(file.clone());
+            prune(&PruneRequest { experiments, whole_names, dry_run: true, journal, ..PruneRequest::default() })
+        };
+        for (name, allowed) in [("last", false), ("who", false), ("whole", true)] {
+            assert!(pruned(name, false).is_ok(), "{name}");
+            match pruned(name, true) {
+                Ok(answer) => assert!(allowed && answer.pruned == ["whole"]),
+                Err(problem) => assert!(!allowed && problem.to_string().contains("whole"), "{problem}"),
+            }
+        }
+    }
 }

@@ -229,6 +229,7 @@ pub(crate) fn run(args: &JournalArgs) -> Outcome {
         JournalCommand::Prune { experiments, older_than, keep, samples_only, dry_run, json } => {
             let request = PruneRequest {
                 experiments: experiments.clone(),
+                whole_names: false,
                 older_than: *older_than,
                 keep: *keep,
                 samples_only: *samples_only,

@@ -383,6 +383,11 @@ fn a_report_is_given_as_a_file_and_an_experiment_is_deleted_with_the_token_only(
     assert_eq!(server.ask("DELETE", &path, &[("x-windtunnel-token", "0")], "").status, 403);
     assert_eq!(server.get(&path).status, 200);
     let token = server.token.clone();
+    // Only its whole name deletes it.
+    for other in ["last", &name[..name.len() - 1]] {
+        let refused = server.ask("DELETE", &format!("/api/v1/journal/{other}"), &[("x-windtunnel-token", &token)], "");
+        assert!(refused.status == 400 && refused.body.contains(&name), "{other}: {}", refused.body);
+    }
     let gone = server.ask("DELETE", &path, &[("x-windtunnel-token", &token)], "");
     assert_eq!((gone.status, &gone.json()["pruned"]), (200, &json!([name])), "{}", gone.body);
     assert_eq!(server.get(&path).status, 400);
