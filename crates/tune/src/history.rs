@@ -292,7 +292,14 @@ pub(crate) fn is_of_a_round(phase: Phase) -> bool {
 }
 
 fn damaged(stored: &StoredExperiment, why: &str) -> Problem {
-    Problem::internal(format!("experiment {} can't be assessed: {why}", stored.id))
+    not_assessable(&format!("experiment {}", stored.id), &why)
+}
+
+/// What isn't as we write it: an import may say anything.
+pub(crate) fn not_assessable(what: &str, why: &dyn std::fmt::Display) -> Problem {
+    Problem::environment(format!("{what} can't be assessed: {why}"))
+        .because("another program wrote it, or changed it")
+        .hint("import it again from where it was measured, or measure again")
 }
 
 /// The experiment's rules as the journal keeps them.

@@ -1,5 +1,6 @@
 //! Report of a screening experiment: an object beside that of `tune`.
 
+use super::history::not_assessable;
 use super::observed::{TrialFigures, observation};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -34,8 +35,7 @@ impl ScreenFindings {
     /// # Errors
     /// A [`Problem`] if the trials are none of a screen.
     pub(crate) fn of(factors: Vec<Factor>, alpha: f64, records: &[TrialRecord]) -> Result<Self, Problem> {
-        let damaged =
-            |error: &dyn std::fmt::Display| Problem::internal(format!("the screen can't be assessed: {error}"));
+        let damaged = |error: &dyn std::fmt::Display| not_assessable("the screen", error);
         let mut screen = Screen::new(factors.len(), alpha).map_err(|error| damaged(&error))?;
         let mut rounds: BTreeMap<u32, BTreeMap<u32, (Run, f64)>> = BTreeMap::new();
         let mut means: BTreeMap<Run, (f64, u32)> = BTreeMap::new();

@@ -153,3 +153,14 @@ fn attempts_that_said_nothing_are_counted_for_the_setting_that_met_them() {
     let spoilt: Vec<usize> = a.arms.iter().map(|arm| arm.spoilt).collect();
     assert!(spoilt.iter().enumerate().all(|(n, spoilt)| *spoilt == usize::from(n == arm)), "{spoilt:?}");
 }
+
+#[test]
+fn an_import_that_makes_no_sense_is_no_fault_of_ours() {
+    for alpha in [0.0, 1.0, -1.0, 4_294_967_296.0, f64::NAN] {
+        let mut nonsense = stored("a", None, None, State::Finished);
+        let config = TuneConfig { alpha: Some(alpha), ..TuneConfig::default() };
+        nonsense.config = ExperimentConfig::Tune(Box::new(config));
+        let problem = History { sessions: vec![Session { stored: nonsense, rows: Vec::new() }] }.replay().unwrap_err();
+        assert!(problem.fault == wt_problem::Fault::Environment && problem.hint.is_some(), "{problem}");
+    }
+}
