@@ -16,7 +16,7 @@ use crate::read::Survey;
 use crate::read::chain::assignments;
 use crate::snapshot::{CC, RouteIndex};
 use crate::system::{FileStep, System, beside, write_beside};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use wt_sys::{SysError, SysResult};
 
@@ -56,11 +56,11 @@ pub(crate) fn files(system: &mut dyn System, checkpoint: &Checkpoint, survey: &S
     }
     held::files(system, checkpoint, &mut persisted)?;
     if !sysctls.is_empty() {
+        let place = place_of(system, Path::new(DROP_IN))?.ok_or_else(|| no_place(Path::new(DROP_IN)))?;
         let old = system.read_file(Path::new(DROP_IN))?;
         let base = old.as_deref().unwrap_or(HEADER.as_bytes());
         let new = merged(base, &sysctls.iter().map(|(name, text)| (*name, Some(*text))).collect());
-        let path = system.followed(Path::new(DROP_IN));
-        let mode = system.ownership(&path)?.map_or(0o644, |found| found.mode);
+        let mode = system.ownership(&place)?.map_or(0o644, |found| found.mode);
         persisted.files.push(FileChange {
             path: DROP_IN.into(),
             old: old.map(|bytes| to_hex(&bytes)),
@@ -76,6 +76,29 @@ pub(crate) fn files(system: &mut dyn System, checkpoint: &Checkpoint, survey: &S
         manager_file(system, checkpoint, survey, &device, &changes, &mut persisted)?;
     }
     Ok(persisted)
+}
+
+/// Where a file is or is to be: at the end of links. `None` where there is something else, as of what is masked by a link to /dev/null
+/// (sysctl.d(5)): it would be lost.
+fn place_of(system: &mut dyn System, path: &Path) -> SysResult<Option<PathBuf>> {
+    let place = system.followed(path);
+    let is_free = system.ownership(&place)?.is_none_or(|found| found.is_file);
+    Ok(is_free.then_some(place))
+}
+
+fn no_place(path: &Path) -> SysError {
+    let source = std::io::Error::other("something that isn't an ordinary file is there");
+    SysError { doing: format!("write {}", path.display()), source }
+}
+
+/// Whether the drop-in for these kernel settings could be written: what can't be confirmed isn't begun.
+///
+/// # Errors
+/// What the file system said.
+pub(crate) fn has_place(system: &mut dyn System, survey: &Survey, sysctls: &BTreeSet<String>) -> SysResult<bool> {
+    Ok(sysctls.is_empty()
+        || does_not_stay(system, survey)?.is_some()
+        || place_of(system, Path::new(DROP_IN))?.is_some())
 }
 
 /// Why nothing can stay: settings of a network namespace end with it, and /etc is the host's.
@@ -208,9 +231,12 @@ fn check(system: &mut dyn System, files: &[&FileChange]) -> SysResult<()> {
 fn exchange(system: &mut dyn System, files: Vec<(PathBuf, u32, Option<Vec<u8>>)>) -> SysResult<()> {
     let mut staged = Vec::new();
     for (path, mode, bytes) in files {
-        let path = system.followed(&path);
-        match stage(system, &path, mode, bytes.as_deref()) {
-            Ok(fresh) => staged.push(StagedFile { path, fresh }),
+        let placed = place_of(system, &path).and_then(|place| {
+            let path = place.ok_or_else(|| no_place(&path))?;
+            Ok((stage(system, &path, mode, bytes.as_deref())?, path))
+        });
+        match placed {
+            Ok((fresh, path)) => staged.push(StagedFile { path, fresh }),
             Err(error) => {
                 for fresh in staged.into_iter().filter_map(|staged| staged.fresh) {
                     let _ = system.file(&FileStep::Remove { path: fresh });
@@ -247,7 +273,11 @@ pub(crate) fn put_back(system: &mut dyn System, files: &[FileChange]) -> SysResu
     let (mut wanted, mut notes) = (Vec::new(), Vec::new());
     for file in files {
         // Somebody may have been killed before it took its place.
-        let place = system.followed(&file.path);
+        let Some(place) = place_of(system, &file.path)? else {
+            let path = file.path.display();
+            notes.push(format!("{path} isn't a file any more: what is there since stays"));
+            continue;
+        };
         let _ = system.file(&FileStep::Remove { path: beside(&place) });
         let now = system.read_file(&file.path)?.map(|bytes| to_hex(&bytes));
         if now == file.old {
@@ -301,3 +331,6 @@ pub(crate) fn losers(checkpoint: &Checkpoint, survey: &Survey) -> Vec<String> {
     };
     checkpoint.wanted.sysctls.keys().filter_map(text).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -81,7 +81,7 @@ pub trait System {
     /// What the file system said.
     fn ownership(&mut self, path: &Path) -> SysResult<Option<Ownership>>;
 
-    /// The file that a symbolic link leads to; the path itself where none does.
+    /// The ordinary file that a symbolic link leads to; the path itself where it leads to none.
     fn followed(&mut self, path: &Path) -> PathBuf {
         path.to_owned()
     }

@@ -199,7 +199,9 @@ impl System for RealSystem {
             self.root.as_ref().is_none_or(|root| fs::canonicalize(root).is_ok_and(|root| target.starts_with(root)))
         };
         let is_link = fs::symlink_metadata(&link).is_ok_and(|data| data.is_symlink());
-        let target = if is_link { fs::canonicalize(&link).ok().filter(is_below) } else { None };
+        // A device at its end, as of what is masked, is nothing to write a file over.
+        let is_file = |target: &PathBuf| fs::metadata(target).is_ok_and(|data| data.is_file());
+        let target = if is_link { fs::canonicalize(&link).ok().filter(is_below).filter(is_file) } else { None };
         target.unwrap_or_else(|| path.to_owned())
     }
 

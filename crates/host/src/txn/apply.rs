@@ -9,6 +9,7 @@ use super::revert::{enter, revert, touches_mtu};
 use super::store::{Store, StoreLock};
 use crate::calendar::utc;
 use crate::change::{self, CHECKPOINT_FORMAT, Change, Checkpoint, CheckpointId, Phase, Plan, State};
+use crate::persist;
 use crate::read::{Survey, Values};
 use crate::snapshot::{CC, RouteIndex, Scope, Snapshot, route_key, steps};
 use crate::system::{Action, System};
@@ -58,6 +59,10 @@ pub fn apply(
     plan: &Plan,
     options: &ApplyOptions,
 ) -> Result<ApplyOutcome, TxnError> {
+    check_privilege(survey, plan)?;
+    if !persist::has_place(system, survey, &plan.scope.sysctls)? {
+        return Err(TxnError::NoPlace);
+    }
     let (mut transaction, _lock) = begin(system, store, survey, plan, options.confirm_within)?;
     // The guards depend on this process until it is done: they see its end, however it comes.
     let guards = transaction.prepare(options)?;

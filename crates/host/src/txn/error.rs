@@ -1,5 +1,5 @@
 use super::outcome::ApplyOutcome;
-use crate::change::{CheckpointId, CheckpointIdError, Phase};
+use crate::change::{CheckpointId, CheckpointIdError, DROP_IN, Phase};
 use std::path::PathBuf;
 use wt_sys::SysError;
 
@@ -38,6 +38,11 @@ pub enum TxnError {
         /// What the kernel said.
         source: SysError,
     },
+    /// What would make it stay can't be written, so nothing was changed.
+    #[error(
+        "nothing was changed: {DROP_IN} isn't an ordinary file (a link to /dev/null masks it), so the change couldn't be confirmed"
+    )]
+    NoPlace,
     /// The checkpoint couldn't be stored, so nothing was changed.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -121,6 +121,8 @@ pub(super) fn txn(error: &TxnError) -> Problem {
             .hint(with_sudo()),
         TxnError::OtherNamespace { .. } => Problem::environment(text).hint("run it outside of this network namespace"),
         TxnError::Irreversible { .. } => Problem::environment(text),
+        TxnError::NoPlace => Problem::environment(text)
+            .hint("look at what is there (ls -l), remove it or let it lead to a file, and try again"),
         TxnError::Guard(_) => Problem::new(Fault::Internal, text),
         TxnError::Failed { report, .. } => failed(&text, report),
         TxnError::NothingPending | TxnError::NothingToUndo => {
