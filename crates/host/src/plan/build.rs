@@ -81,6 +81,7 @@ fn leave_out_idle_routes(plan: &mut Plan, present: &RouteIndex<'_>) {
     }
     plan.wanted.routes.retain(|route| !idle.contains(&route_key(route)));
     plan.scope.routes.retain(|key| !idle.contains(key));
+    plan.scope.copied.retain(|key, _| !idle.contains(key));
 }
 
 impl Builder<'_> {

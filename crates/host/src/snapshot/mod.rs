@@ -193,6 +193,9 @@ pub struct Scope {
     pub devices: BTreeMap<String, BTreeSet<DevicePart>>,
     /// Routes by their keys, in hexadecimal digits.
     pub routes: BTreeSet<String>,
+    /// Routes that are made as copies of others, by their keys, with the keys of those.
+    #[serde(default)]
+    pub copied: BTreeMap<String, String>,
     /// All routes through these devices.
     pub routes_through: BTreeSet<u32>,
     /// Connections with these targets, as [`target_of`] writes them.
@@ -221,6 +224,12 @@ impl Scope {
     #[must_use]
     pub fn has_route(&self, route: &Route) -> bool {
         self.routes.contains(&route_key(route)) || self.routes_through.iter().any(|device| route.uses(*device))
+    }
+
+    /// Whether what was changed here would be another if what `earlier` means were put back: it is the same, or a copy of it.
+    #[must_use]
+    pub fn builds_on(&self, earlier: &Self) -> bool {
+        self.overlaps(earlier) || self.copied.values().any(|origin| earlier.routes.contains(origin))
     }
 
     /// Whether two scopes have anything in common.

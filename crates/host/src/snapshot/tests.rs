@@ -39,6 +39,7 @@ fn everything(snapshot: &Snapshot) -> Scope {
         sysctls: snapshot.sysctls.keys().cloned().collect(),
         devices: BTreeMap::from([("eth0".to_owned(), parts.into())]),
         routes: BTreeSet::new(),
+        copied: BTreeMap::new(),
         routes_through: BTreeSet::from([3]),
         connections: BTreeSet::new(),
     }

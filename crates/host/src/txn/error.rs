@@ -116,7 +116,7 @@ pub enum TxnError {
         network: String,
     },
     /// Later changes build on it.
-    #[error("change {later} was made later to the same settings: undo that one first")]
+    #[error("change {later} was made later to the same settings, or to a copy of them: undo that one first")]
     Later {
         /// The later one.
         later: CheckpointId,

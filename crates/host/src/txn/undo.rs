@@ -120,7 +120,7 @@ pub(super) fn check(
         let other = store.read(system, later)?;
         // What wasn't confirmed ended with the boot.
         let holds = other.is_of(&here) || (other.is_of_an_earlier_boot(&here) && state.phase == Phase::Confirmed);
-        if holds && other.scope.overlaps(&checkpoint.scope) {
+        if holds && other.scope.builds_on(&checkpoint.scope) {
             return Err(TxnError::Later { later });
         }
     }

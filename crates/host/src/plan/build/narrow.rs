@@ -3,7 +3,7 @@ use crate::change::Risk;
 use crate::knob::{Knob, Value};
 use crate::plan::{PlanError, masked};
 use crate::route_text;
-use crate::snapshot::is_unicast;
+use crate::snapshot::{is_unicast, route_key};
 use std::net::IpAddr;
 use wt_sys::SysError;
 use wt_sys::route::{PROTO_RA, Route, TABLE_MAIN};
@@ -46,6 +46,7 @@ impl Builder<'_> {
         }
         self.tell_narrower(knob, wanted);
         let narrow = covering.narrowed(wanted.0, bits);
+        self.plan.scope.copied.insert(route_key(&narrow), route_key(&covering));
         self.on_route(knob, &covering, &narrow, asked, &why)
     }
 
