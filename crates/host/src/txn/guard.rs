@@ -205,7 +205,7 @@ pub(super) fn step(system: &mut dyn System, store: &Store, checkpoint: &Checkpoi
                 Err(_) => {
                     // Rather all of the new than a mixture, as long as nothing of it can cut the machine off.
                     if !checkpoint.can_cut_off() {
-                        put_forward(system, checkpoint);
+                        put_forward(system, checkpoint, &state);
                     }
                     Next::Retry
                 }

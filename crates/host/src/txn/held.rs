@@ -39,7 +39,7 @@ impl HeldChange {
         let id = self.checkpoint.id;
         let phase = self.store.read_state(system, id)?.phase;
         let errors = match on {
-            true if phase == Phase::Applying => put_forward(system, &self.checkpoint),
+            true if phase == Phase::Applying => put_forward(system, &self.checkpoint, &self.state),
             true => return Err(TxnError::NotInForce { id, phase }),
             false if phase.is_over() => Vec::new(),
             false => put_back(system, &self.checkpoint, &self.state).errors,

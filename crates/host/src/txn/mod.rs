@@ -9,6 +9,8 @@
 mod apply;
 /// Making changes stay.
 mod confirm;
+/// Out of the kernel or into it, around what others have set.
+mod course;
 /// Why something couldn't be done.
 mod error;
 /// Going on without what can't be put back.

@@ -28,24 +28,16 @@ impl OthersRoutes {
         Self(ours.filter(is_elsewhere).map(|route| (route.key(), route.clone())).collect())
     }
 
-    /// A route of the state that is to be, where others have left it.
-    pub(crate) fn with_metrics_of(&self, route: &Route) -> Route {
-        self.0.get(&route.key()).map_or_else(|| route.clone(), |now| now.with_metrics(&route.metrics()))
-    }
-
-    /// Those that the state that is to be doesn't have: the change made them, and others made them anew.
-    pub(crate) fn made_anew(&self, to_be: &Snapshot) -> Vec<Route> {
-        let known = RouteIndex::of(&to_be.routes);
-        self.0.iter().filter(|(key, _)| known.get(key).is_none()).map(|(_, route)| route.clone()).collect()
+    /// The route with this key, if it is one of them.
+    pub(crate) fn get(&self, key: &[u8]) -> Option<&Route> {
+        self.0.get(key)
     }
 
     /// What is to be told of them.
     pub(crate) fn notes(&self, to_be: &Snapshot) -> Vec<String> {
         let known = RouteIndex::of(&to_be.routes);
         let note = |(key, route): (&Vec<u8>, &Route)| {
-            let (address, bits) = route.destination();
-            let name =
-                if bits == 0 { "the default route".to_owned() } else { format!("the route to {address}/{bits}") };
+            let name = route_name(route);
             if known.get(key).is_some() {
                 format!(
                     "somebody made {name} lead elsewhere since the change: it was left so, with the metrics that it had before"
@@ -56,6 +48,12 @@ impl OthersRoutes {
         };
         self.0.iter().map(note).collect()
     }
+}
+
+/// A route, for people.
+pub(crate) fn route_name(route: &Route) -> String {
+    let (address, bits) = route.destination();
+    if bits == 0 { "the default route".to_owned() } else { format!("the route to {address}/{bits}") }
 }
 
 fn without_metrics(route: &Route) -> Route {

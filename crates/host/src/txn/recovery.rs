@@ -180,7 +180,7 @@ fn bring_to_end(system: &mut dyn System, store: &Store, checkpoint: &Checkpoint,
         }
         _ => {
             if revert(system, store, checkpoint, state, true).is_err() && !checkpoint.can_cut_off() {
-                put_forward(system, checkpoint);
+                put_forward(system, checkpoint, state);
             }
         }
     }

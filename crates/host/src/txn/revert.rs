@@ -1,12 +1,12 @@
-use super::others::OthersRoutes;
+use super::course::Course;
 use super::relocation::Relocation;
 use super::store::Store;
 use crate::change::{Checkpoint, Phase, State};
 use crate::persist;
 use crate::plan::IPV6_LEAST_MTU;
-use crate::snapshot::{ALLOWED_CC, AVAILABLE_CC, CC, DevicePart, Scope, Snapshot, route_key, steps};
+use crate::snapshot::{ALLOWED_CC, AVAILABLE_CC, CC, DevicePart, RouteIndex, Scope, Snapshot, route_key, steps};
 use crate::system::{Identity, System};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use wt_sys::route::Route;
 
@@ -87,10 +87,9 @@ pub(crate) fn put_back(system: &mut dyn System, checkpoint: &Checkpoint, state: 
         converge(system, |now, available| {
             let devices = Relocation::of(&checkpoint.before.devices, now, checkpoint.is_of(&here));
             notes = devices.notes(&scope, &checkpoint.before, now);
-            if checkpoint.is_of(&here) {
-                notes.extend(OthersRoutes::of(now, checkpoint).notes(&checkpoint.before));
-            }
-            let mut target = target(now, checkpoint, &here, &devices, available);
+            let mut course = Course::back(checkpoint, state, now);
+            let mut target = target(&mut course, now, checkpoint, &here, &devices, (&scope, available));
+            notes.extend(course.into_notes());
             // Whoever was cut off by a change wants all of it back, whatever came meanwhile; who kept it and takes it back later doesn't.
             if matches!(state.phase, Phase::Confirmed | Phase::Undoing) {
                 notes.extend(spare_ipv6(&mut target, now));
@@ -202,13 +201,14 @@ fn allowed_before(now: &Snapshot, checkpoint: &Checkpoint, available: &BTreeSet<
 }
 
 /// Brings the kernel to where a change wanted it; returns what couldn't be.
-pub(crate) fn put_forward(system: &mut dyn System, checkpoint: &Checkpoint) -> Vec<String> {
+pub(crate) fn put_forward(system: &mut dyn System, checkpoint: &Checkpoint, state: &State) -> Vec<String> {
     let here = system.identity();
     // What changes along with a device the kernel changes again; whatever else leads through that device isn't ours.
     let scope = Scope { routes_through: BTreeSet::new(), ..checkpoint.scope.clone() };
     converge(system, |now, _| {
         let devices = Relocation::of(&checkpoint.before.devices, now, checkpoint.is_of(&here));
-        (devices.scope(&scope), overlay(now, checkpoint, &scope, &devices))
+        let mut course = Course::forward(checkpoint, state, now);
+        (devices.scope(&scope), overlay(&mut course, now, checkpoint, &scope, &devices))
     })
 }
 
@@ -252,53 +252,56 @@ fn back_scope(checkpoint: &Checkpoint, state: &State) -> Scope {
 
 /// How everything is to be after a change was put back.
 fn target(
+    course: &mut Course<'_>,
     now: &Snapshot,
     checkpoint: &Checkpoint,
     here: &Identity,
     devices: &Relocation,
-    available: &BTreeSet<String>,
+    (scope, available): (&Scope, &BTreeSet<String>),
 ) -> Snapshot {
-    let before = &checkpoint.before;
-    let mut sysctls = before.sysctls.clone();
+    let mut sysctls = course.sysctls();
     sysctls.extend(allowed_before(now, checkpoint, available).map(|list| (ALLOWED_CC.to_owned(), list)));
+    let states = course.devices(devices);
     let routes = if checkpoint.is_of(here) {
-        let others = OthersRoutes::of(now, checkpoint);
-        let back =
-            before.routes.iter().filter(|route| devices.carries(route)).map(|route| others.with_metrics_of(route));
-        back.chain(others.made_anew(before)).collect()
+        course.routes(scope, devices).into_iter().collect()
     } else {
-        routes_of_another_time(now, checkpoint)
+        routes_of_another_time(course, now, checkpoint)
     };
     // Rules for connections end with the namespace for which they were.
-    let connections = if checkpoint.is_of(here) { before.connections.clone() } else { now.connections.clone() };
-    Snapshot { sysctls, devices: devices.states(&before.devices, now), routes, connections }
+    let connections =
+        if checkpoint.is_of(here) { checkpoint.before.connections.clone() } else { now.connections.clone() };
+    Snapshot { sysctls, devices: states, routes, connections }
 }
 
 /// The present state with what a change wanted in its place.
-fn overlay(now: &Snapshot, checkpoint: &Checkpoint, scope: &Scope, devices: &Relocation) -> Snapshot {
-    let wanted = &checkpoint.wanted;
+fn overlay(
+    course: &mut Course<'_>,
+    now: &Snapshot,
+    checkpoint: &Checkpoint,
+    scope: &Scope,
+    devices: &Relocation,
+) -> Snapshot {
     let mut sysctls = now.sysctls.clone();
-    sysctls.extend(wanted.sysctls.clone());
+    sysctls.extend(course.sysctls());
     let outside = now.routes.iter().filter(|route| !scope.has_route(route)).cloned();
-    let inside = wanted.routes.iter().filter(|route| scope.has_route(route) && devices.carries(route));
-    let others = OthersRoutes::of(now, checkpoint);
-    let inside = inside.map(|route| others.with_metrics_of(route));
+    let inside = course.routes(scope, devices).into_iter().filter(|route| scope.has_route(route));
     let routes = outside.chain(inside).collect();
     let mut states = now.devices.clone();
-    states.extend(devices.states(&wanted.devices, now));
-    Snapshot { sysctls, devices: states, routes, connections: wanted.connections.clone() }
+    states.extend(course.devices(devices));
+    Snapshot { sysctls, devices: states, routes, connections: checkpoint.wanted.connections.clone() }
 }
 
 /// After a reboot routes are made anew; those that the change concerned get the metrics that they had before it.
-fn routes_of_another_time(now: &Snapshot, checkpoint: &Checkpoint) -> BTreeSet<Route> {
-    let before: BTreeMap<String, &Route> =
-        checkpoint.before.routes.iter().map(|route| (route_key(route), route)).collect();
+fn routes_of_another_time(course: &mut Course<'_>, now: &Snapshot, checkpoint: &Checkpoint) -> BTreeSet<Route> {
+    let [before, wanted] = [&checkpoint.before, &checkpoint.wanted].map(|state| RouteIndex::of(&state.routes));
     let as_before = |route: &Route| {
-        let key = route_key(route);
-        if !checkpoint.scope.routes.contains(&key) {
+        if !checkpoint.scope.routes.contains(&route_key(route)) {
             return Some(route.clone());
         }
-        before.get(&key).map(|old| route.with_metrics(&old.metrics()))
+        let key = route.key();
+        let old = before.get(&key)?.metrics();
+        let made = wanted.get(&key).map_or_else(|| old.clone(), Route::metrics);
+        Some(route.with_metrics(&course.metrics(&made, &old, route)))
     };
     now.routes.iter().filter_map(as_before).collect()
 }

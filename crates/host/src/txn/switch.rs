@@ -46,7 +46,8 @@ pub fn switch(system: &mut dyn System, store: &Store, id: CheckpointId, on: bool
     let _lock = lock_here(system, store)?;
     let (checkpoint, state) = (store.read(system, id)?, store.read_state(system, id)?);
     super::undo::check(system, store, &checkpoint, &state)?;
-    let errors = if on { put_forward(system, &checkpoint) } else { put_back(system, &checkpoint, &state).errors };
+    let errors =
+        if on { put_forward(system, &checkpoint, &state) } else { put_back(system, &checkpoint, &state).errors };
     if errors.is_empty() {
         return Ok(());
     }

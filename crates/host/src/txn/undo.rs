@@ -161,7 +161,7 @@ fn roll_forward(
     before: &State,
     mut errors: Vec<String>,
 ) -> TxnError {
-    let kernel = put_forward(system, checkpoint);
+    let kernel = put_forward(system, checkpoint, before);
     let files = persist::put_in_place(system, &before.files);
     let as_before = kernel.is_empty() && files.is_ok();
     errors.extend(kernel);
