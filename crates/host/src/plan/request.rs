@@ -1,6 +1,6 @@
 use crate::change::Basis;
 use crate::knob::{ALL, HostKnob, Knob, KnobError, LinkKnob, Value};
-use crate::read::{Survey, connection_value, route_value};
+use crate::read::{Survey, connection_value, is_ethernet, route_value};
 use crate::snapshot::is_unicast;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -131,7 +131,8 @@ impl Request {
     pub fn defaults(survey: &Survey) -> Self {
         let snapshot = &survey.snapshot;
         let differs = |knob: &Knob| {
-            let on_device = knob.link == Some(LinkKnob::Mtu) && survey.devices.links.iter().any(has_other_mtu)
+            let on_device = knob.link == Some(LinkKnob::Mtu)
+                && survey.devices.links.iter().any(|link| has_other_mtu(link) || keeps_its_mtu(link))
                 || knob.link == Some(LinkKnob::QueueLen) && survey.devices.links.iter().any(has_other_queue);
             let laid_down = |value: Option<Value>| value.is_some_and(|value| value != Value::Auto);
             on_device
@@ -270,9 +271,14 @@ pub(super) fn has_other_mtu(link: &Link) -> bool {
     link.up && Survey::own_mtu(link).is_some_and(|own| own != link.mtu)
 }
 
+/// Whether a device has another MTU than most, which isn't ours to reset.
+pub(super) fn keeps_its_mtu(link: &Link) -> bool {
+    link.up && Survey::has_mtu_of_its_kind(link)
+}
+
 /// The same of its queue. Virtual devices have none of their own, or one that somebody chose with them.
 pub(super) fn has_other_queue(link: &Link) -> bool {
-    link.up && Survey::own_mtu(link).is_some() && link.tx_queue_len != ETHERNET_QUEUE && link.tx_queue_len > 1
+    link.up && is_ethernet(link) && link.tx_queue_len != ETHERNET_QUEUE && link.tx_queue_len > 1
 }
 
 /// A single value as one would write it in an argument.
@@ -291,8 +297,9 @@ fn form(field: &str, what: &'static str) -> RequestError {
 
 #[cfg(test)]
 mod tests {
-    use super::{Request, Target};
+    use super::{Request, Target, has_other_mtu, keeps_its_mtu};
     use proptest::prelude::*;
+    use wt_sys::link::Link;
 
     fn pairs(request: &Request) -> Vec<(&str, String)> {
         request.pairs.iter().map(|(knob, value)| (knob.name, value.to_string())).collect()
@@ -350,6 +357,36 @@ mod tests {
         fn no_file_makes_it_panic(text in "\\PC{0,60}") {
             let _ = Request::of_file(&text);
             let _ = text.parse::<Target>();
+        }
+    }
+
+    #[test]
+    fn only_devices_that_begin_with_the_mtu_of_ethernet_go_back_to_it() {
+        let link = |kind: Option<&str>, mtu| Link {
+            index: 3,
+            name: "d0".to_owned(),
+            kind: kind.map(str::to_owned),
+            lower: None,
+            mtu,
+            min_mtu: None,
+            max_mtu: None,
+            qdisc: "noqueue".to_owned(),
+            tx_queue_len: 1_000,
+            address: vec![2, 0, 0, 0, 0, 1],
+            up: true,
+            carrier: true,
+            loopback: false,
+        };
+        for (kind, is_its_own) in [
+            (None, true),
+            (Some("veth"), true),
+            (Some("dummy"), true),
+            (Some("vxlan"), false),
+            (Some("bridge"), false),
+            (Some("vlan"), false),
+        ] {
+            let found = |mtu| (has_other_mtu(&link(kind, mtu)), keeps_its_mtu(&link(kind, mtu)));
+            assert_eq!((found(1_450), found(1_500)), ((is_its_own, !is_its_own), (false, false)), "{kind:?}");
         }
     }
 }

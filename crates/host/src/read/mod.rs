@@ -25,6 +25,7 @@ pub use report::Report;
 pub use rows::{Adapter, Clamp, Congestion, KnobRow, Origin, RouteRow};
 pub use survey::Survey;
 
+pub(crate) use own_values::is_ethernet;
 pub(crate) use values::{
     Values, buffer_of_window, connection_value, host_value, link_value, route_value, window_of_buffer,
 };

@@ -69,10 +69,22 @@ impl Survey {
         as_now && self.chain.ours(name).is_none_or(|line| same(&line.value))
     }
 
-    /// The MTU that a device begins with; `None` where only its driver knows.
+    /// The MTU that a device begins with; `None` where only its driver knows, or where that follows from others, as of tunnels, of bridges
+    /// and of what lies on another device.
     #[must_use]
     pub(crate) fn own_mtu(link: &Link) -> Option<u32> {
-        const ETHERNET_ADDRESS: usize = 6;
-        (!link.loopback && link.address.len() == ETHERNET_ADDRESS).then_some(ETHERNET_MTU)
+        let is_of_itself = matches!(link.kind.as_deref(), None | Some("veth" | "dummy"));
+        (is_ethernet(link) && is_of_itself).then_some(ETHERNET_MTU)
     }
+
+    /// Whether a device has an MTU that isn't Ethernet's and of which nobody knows whether it began with it.
+    pub(crate) fn has_mtu_of_its_kind(link: &Link) -> bool {
+        is_ethernet(link) && Self::own_mtu(link).is_none() && link.mtu != ETHERNET_MTU
+    }
+}
+
+/// Whether a device has an address as those of Ethernet have.
+pub(crate) fn is_ethernet(link: &Link) -> bool {
+    const ETHERNET_ADDRESS: usize = 6;
+    !link.loopback && link.address.len() == ETHERNET_ADDRESS
 }

@@ -1,7 +1,7 @@
 //! What the sockets of connections with one target get, and back to what the system does by itself.
 
 use super::super::error::PlanError;
-use super::super::request::{has_other_mtu, has_other_queue, is_settable, masked};
+use super::super::request::{has_other_mtu, has_other_queue, is_settable, keeps_its_mtu, masked};
 use super::Builder;
 use super::sizes::in_bytes;
 use crate::change::{Change, Place, Risk, ScopeName};
@@ -147,6 +147,13 @@ impl Builder<'_> {
         };
         for link in self.survey.devices.links.iter().filter(|link| other(link)) {
             self.on_link(knob, link, &Value::Auto)?;
+        }
+        let left_out = |link: &&Link| knob.link == Some(LinkKnob::Mtu) && keeps_its_mtu(link);
+        for link in self.survey.devices.links.iter().filter(left_out) {
+            let kind = link.kind.as_deref().unwrap_or("device");
+            let text =
+                format!("{} keeps its MTU of {}: what a {kind} begins with follows from others", link.name, link.mtu);
+            self.skip(knob, &text);
         }
         let holds = |route: &&Route| {
             is_settable(route) && route_value(knob, &route.metrics()).is_some_and(|value| value != Value::Auto)
