@@ -16,6 +16,7 @@ const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
 const IFLA_LINK: u16 = 5;
 const IFLA_QDISC: u16 = 6;
+const IFLA_MASTER: u16 = 10;
 const IFLA_TXQLEN: u16 = 13;
 const IFLA_LINKINFO: u16 = 18;
 const IFLA_EXT_MASK: u16 = 29;
@@ -55,6 +56,8 @@ pub struct Link {
     pub kind: Option<String>,
     /// The device of this namespace that it lies on, of those whose MTU can't exceed that of the other: `vlan`, `macvlan`, …
     pub lower: Option<u32>,
+    /// The device of which it is a part: a bridge of which it is a port.
+    pub master: Option<u32>,
     /// Largest packet, bytes.
     pub mtu: u32,
     /// Least MTU that the driver takes, if it says so.
@@ -208,6 +211,7 @@ fn link(body: &[u8]) -> Option<Link> {
         name: String::new(),
         kind: None,
         lower: None,
+        master: None,
         mtu: 0,
         min_mtu: None,
         max_mtu: None,
@@ -222,6 +226,7 @@ fn link(body: &[u8]) -> Option<Link> {
     for (kind, value) in attributes(body.get(LINK_HEAD..)?) {
         match kind {
             IFLA_LINK => link.lower = u32_of(value),
+            IFLA_MASTER => link.master = u32_of(value),
             IFLA_LINK_NETNSID => is_elsewhere = true,
             IFLA_ADDRESS => link.address = value.to_vec(),
             IFLA_IFNAME => link.name = text_of(value),

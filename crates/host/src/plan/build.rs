@@ -408,6 +408,7 @@ impl Builder<'_> {
             // The kernel changes the MTU of routes of IPv6 along with that of their device.
             self.plan.scope.routes_through.insert(link.index);
             self.lower_those_above(link);
+            self.tell_of_bridge(link);
         }
         let change = Change {
             key: knob.name.to_owned(),
@@ -491,6 +492,8 @@ impl Builder<'_> {
                     Value::Auto => own_mtu.ok_or_else(no_default)?,
                     _ => number()?,
                 };
+                // The kernel gives IPv6 the same, unless that is to have less.
+                device.ipv6_mtu = device.ipv6_mtu.filter(|own| *own < device.mtu);
                 (DevicePart::Mtu, Value::Number(u64::from(device.mtu)))
             }
             LinkKnob::QueueLen => {

@@ -367,6 +367,7 @@ mod tests {
             name: "d0".to_owned(),
             kind: kind.map(str::to_owned),
             lower: None,
+            master: None,
             mtu,
             min_mtu: None,
             max_mtu: None,

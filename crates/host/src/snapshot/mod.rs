@@ -37,6 +37,9 @@ pub struct DeviceState {
     pub index: u32,
     /// Largest packet, bytes.
     pub mtu: u32,
+    /// What IPv6 has instead, where somebody gave it one of its own: the kernel forgets that with each other MTU of the device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ipv6_mtu: Option<u32>,
     /// Queue length, packets.
     pub queue_len: u32,
     /// Root qdisc.
@@ -91,10 +94,14 @@ impl Snapshot {
         devices: &Devices,
         details: &BTreeMap<String, Details>,
     ) -> SysResult<Self> {
-        let state = |link: &Link| (link.name.clone(), device_state(devices, link, details.get(&link.name)));
+        let mut state = |link: &Link| {
+            let state = device_state(devices, link, details.get(&link.name));
+            (link.name.clone(), DeviceState { ipv6_mtu: own_ipv6_mtu(system, link), ..state })
+        };
+        let states = devices.links.iter().map(&mut state).collect();
         Ok(Self {
             sysctls: Self::read_sysctls(system)?,
-            devices: devices.links.iter().map(state).collect(),
+            devices: states,
             routes: system.routes()?.into_iter().collect(),
             connections: system.connections().into_iter().collect(),
         })
@@ -159,12 +166,23 @@ fn device_state(devices: &Devices, link: &Link, details: Option<&Details>) -> De
     DeviceState {
         index: link.index,
         mtu: link.mtu,
+        ipv6_mtu: None,
         queue_len: link.tx_queue_len,
         qdisc: root_qdisc(devices, link),
         rings: details.and_then(|details| details.rings).map(|rings| (rings.rx, rings.tx)),
         features: features().map(|(name, feature)| (name.clone(), feature.wanted)).collect(),
         active: features().map(|(name, feature)| (name.clone(), feature.active)).collect(),
     }
+}
+
+/// The setting with the MTU of IPv6 on a device. With slashes, for names have dots.
+fn ipv6_mtu_name(device: &str) -> String {
+    format!("net/ipv6/conf/{device}/mtu")
+}
+
+fn own_ipv6_mtu(system: &mut dyn System, link: &Link) -> Option<u32> {
+    let text = system.sysctl(&ipv6_mtu_name(&link.name)).ok()??;
+    text.trim().parse().ok().filter(|mtu| *mtu != link.mtu)
 }
 
 fn root_qdisc(devices: &Devices, link: &Link) -> QdiscState {
@@ -323,7 +341,15 @@ pub(crate) fn same_text(name: &str, a: &str, b: &str) -> bool {
 fn device_steps(device: &Device, part: DevicePart, now: &DeviceState, wanted: &DeviceState) -> Vec<Action> {
     let device = device.clone();
     match part {
-        DevicePart::Mtu if now.mtu != wanted.mtu => vec![Action::Mtu { device, mtu: wanted.mtu }],
+        DevicePart::Mtu => {
+            let name = ipv6_mtu_name(&device.name);
+            let is_lost = now.mtu != wanted.mtu || now.ipv6_mtu != wanted.ipv6_mtu;
+            let own = wanted.ipv6_mtu.filter(|mtu| is_lost && *mtu < wanted.mtu);
+            let all = (now.mtu != wanted.mtu).then_some(Action::Mtu { device, mtu: wanted.mtu });
+            // After that of the device, with which it goes.
+            let own = own.map(|mtu| Action::Sysctl { name, value: mtu.to_string() });
+            all.into_iter().chain(own).collect()
+        }
         DevicePart::QueueLen if now.queue_len != wanted.queue_len => {
             vec![Action::QueueLen { device, packets: wanted.queue_len }]
         }

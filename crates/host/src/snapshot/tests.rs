@@ -7,6 +7,7 @@ fn device() -> DeviceState {
     DeviceState {
         index: 3,
         mtu: 1500,
+        ipv6_mtu: None,
         queue_len: 1000,
         qdisc: QdiscState { kind: "noqueue".to_owned(), handle: 0, options: String::new(), has_children: false },
         rings: None,
@@ -117,4 +118,20 @@ fn states_survive_their_file() {
     let state = snapshot();
     let text = serde_json::to_string(&state).unwrap();
     assert_eq!(serde_json::from_str::<Snapshot>(&text).unwrap(), state);
+}
+
+#[test]
+fn an_mtu_that_ipv6_has_of_its_own_comes_after_that_of_the_device_which_takes_it_away() {
+    let (mut old, mut new) = (snapshot(), snapshot());
+    old.devices.get_mut("eth0").unwrap().ipv6_mtu = Some(1300);
+    new.devices.get_mut("eth0").unwrap().mtu = 1400;
+    let scope = everything(&old);
+    assert!(matches!(&steps(&old, &new, &scope)[..], [Action::Mtu { mtu: 1400, .. }]));
+    let back = steps(&new, &old, &scope);
+    assert!(
+        matches!(&back[..], [Action::Mtu { mtu: 1500, .. }, Action::Sysctl { name, value }] if name == "net/ipv6/conf/eth0/mtu" && value == "1300")
+    );
+    // Files of older versions say nothing of it.
+    let text = serde_json::to_string(&new).unwrap();
+    assert!(!text.contains("ipv6_mtu") && serde_json::from_str::<Snapshot>(&text).unwrap() == new);
 }

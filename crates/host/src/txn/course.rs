@@ -113,6 +113,7 @@ impl<'a> Course<'a> {
             DevicePart::Mtu => {
                 let (mtu, is_theirs) = self.merged(&from.mtu, &to.mtu, &now.mtu, PartialEq::eq);
                 goal.mtu = mtu;
+                goal.ipv6_mtu = now.ipv6_mtu.or(to.ipv6_mtu);
                 (is_theirs, "the MTU")
             }
             DevicePart::QueueLen => {

@@ -184,6 +184,7 @@ fn link(name: &str, index: u32, mtu: u32) -> Link {
         name: name.to_owned(),
         kind: None,
         lower: None,
+        master: None,
         mtu,
         min_mtu: None,
         max_mtu: None,

@@ -219,3 +219,24 @@ fn a_device_that_lies_on_another_gets_its_mtu_back_with_it() {
     require!("net-devices", if ran.code == 9 { Err(ran.err.clone()) } else { Ok(()) });
     assert!(ran.out.contains("mtu 1400") && ran.out.ends_with("SAME\n"), "{}{}", ran.out, ran.err);
 }
+
+#[test]
+fn a_device_above_a_bridge_and_an_mtu_of_ipv6s_own_come_back_with_that_of_a_port() {
+    let directory = directory();
+    let text = format!(
+        "{STEPS}ip link add br0 type bridge && ip link set br0 up && ip link set v1 master br0 || exit 9
+         ip link add m0 link br0 type macvlan mode bridge && ip link set m0 up || exit 9
+         sysctl -qw net.ipv6.conf.v1.mtu=1300
+         settled; all > before; must wt apply mtu=1400 --to v1 --yes; cat out; ip -o link show m0; sysctl net.ipv6.conf.v1.mtu
+         must wt undo; all > after; diff before after && echo SAME; ip link set v1 mtu 1400; ip -o link show br0; wt plan mtu=1400 --to br0"
+    );
+    let ran = run(&text, directory.path());
+    require!("net-devices", if ran.code == 9 { Err(ran.err.clone()) } else { Ok(()) });
+    let (before, after) = ran.out.split_once("SAME\n").unwrap_or_else(|| panic!("{}{}", ran.out, ran.err));
+    assert!(before.contains("mtu 1400") && before.contains("mtu = 1300"), "{before}");
+    assert!(
+        after.contains("br0: ") && after.contains("mtu 1400") && after.contains("doesn't follow"),
+        "{after}{}",
+        ran.err
+    );
+}

@@ -28,6 +28,7 @@ fn device(mtu: u32, tso: bool, gso: bool) -> DeviceState {
     DeviceState {
         index: 3,
         mtu,
+        ipv6_mtu: None,
         queue_len: 1000,
         qdisc: QdiscState { kind: "noqueue".to_owned(), handle: 0, options: String::new(), has_children: false },
         rings: None,
