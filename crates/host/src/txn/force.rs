@@ -19,6 +19,8 @@ pub struct ReleasedChange {
     pub id: CheckpointId,
     /// What of it stays, in our words: `initcwnd=20 on default`.
     pub stays: Vec<String>,
+    /// Files that stay, so that each boot sets it again.
+    pub files: Vec<String>,
     /// What the kernel said to putting it back.
     pub errors: Vec<String>,
     /// The file with the old state.
@@ -49,7 +51,7 @@ pub fn undo_by_force(
     state.phase = last;
     state.errors.clone_from(&errors);
     store.write_state(system, id, &state)?;
-    released(system, store, id, errors)
+    released(system, store, id, &state, errors)
 }
 
 /// Leaves everything as it is and is done with a change: nothing puts it back any more, and nothing waits for it.
@@ -76,7 +78,7 @@ fn close(
     state.phase = phase;
     state.since_unix_s = system.now().unix_s;
     store.write_state(system, id, state)?;
-    released(system, store, id, Vec::new())
+    released(system, store, id, state, Vec::new())
 }
 
 /// The change that is named, or else the latest of here that has something left to do or is in force.
@@ -102,6 +104,7 @@ fn released(
     system: &mut dyn System,
     store: &Store,
     id: CheckpointId,
+    state: &State,
     errors: Vec<String>,
 ) -> Result<ReleasedChange, TxnError> {
     let now = Snapshot::read(system)?;
@@ -111,5 +114,7 @@ fn released(
     let values = Values::of(&now, kernel);
     let stays = changes.iter().filter(|change| !change.unchanged && values.get(change).as_ref() == Some(&change.new));
     let stays = stays.map(|change| format!("{}={} on {}", change.key, change.new, change.target)).collect();
-    Ok(ReleasedChange { schema_version: 1, id, stays, errors, backup: store.backup(id).display().to_string() })
+    let files = state.files.iter().filter(|file| file.is_in_place(system)).map(|file| file.path.display().to_string());
+    let files = files.collect();
+    Ok(ReleasedChange { schema_version: 1, id, stays, files, errors, backup: store.backup(id).display().to_string() })
 }

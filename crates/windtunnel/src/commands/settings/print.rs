@@ -126,7 +126,8 @@ pub(super) fn undone(undone: &Undone) {
 pub(super) fn released(released: &ReleasedChange) {
     released.errors.iter().for_each(|error| say!("couldn't be put back: {error}"));
     released.stays.iter().for_each(|what| say!("stays: {what}"));
-    let nothing = released.stays.is_empty() && released.errors.is_empty();
+    released.files.iter().for_each(|file| say!("stays: {file}, so that each boot sets it again until you remove it"));
+    let nothing = released.files.is_empty() && released.stays.is_empty() && released.errors.is_empty();
     let rest =
         if nothing { "Nothing of it stays.".to_owned() } else { format!("The old state is in {}.", released.backup) };
     say!("Change {} is done with: nobody waits for it, and nothing puts it back any more. {rest}", released.id);
