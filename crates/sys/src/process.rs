@@ -46,6 +46,24 @@ impl ProcessIdentity {
     }
 }
 
+/// Three words: process, start, boot.
+impl std::fmt::Display for ProcessIdentity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {} {}", self.pid, self.start_ticks, self.boot_id)
+    }
+}
+
+impl std::str::FromStr for ProcessIdentity {
+    type Err = &'static str;
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const FORM: &str = "a process is named by three words: its number, its start and its boot";
+        let mut words = text.split_whitespace();
+        let mut word = || words.next().ok_or(FORM);
+        let (pid, start) = (word()?.parse().map_err(|_| FORM)?, word()?.parse().map_err(|_| FORM)?);
+        Ok(Self { pid, start_ticks: start, boot_id: word()?.to_owned() })
+    }
+}
+
 /// Field 22 of /proc/PID/stat, counted after the name in parentheses, which may hold anything; `None` for a process that
 /// has ended, be it that its parent hasn't noticed yet (states Z and X).
 ///

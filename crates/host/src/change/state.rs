@@ -3,6 +3,7 @@ use crate::system::Now;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use utoipa::ToSchema;
+use wt_sys::process::ProcessIdentity;
 
 /// What a state file says it is.
 pub(crate) const STATE_FORMAT: &str = "windtunnel-state";
@@ -108,6 +109,9 @@ pub struct State {
     pub apply_until_ns: u64,
     /// Keys of routes that changed along, once that is known.
     pub along: Option<Vec<String>>,
+    /// The process that has taken it out of the kernel for a while, as [`ProcessIdentity`] writes it; older versions don't say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub out_by: Option<String>,
     /// Files that make it stay.
     pub files: Vec<FileChange>,
     /// Since when it has been so, seconds since 1970.
@@ -135,12 +139,20 @@ impl State {
             confirm_within_s,
             apply_until_ns: now.boottime_ns.saturating_add(LONGEST_APPLY_NS),
             along: None,
+            out_by: None,
             files: Vec::new(),
             since_unix_s: now.unix_s,
             errors: Vec::new(),
             notes: Vec::new(),
             by_guard: false,
         }
+    }
+
+    /// Whether it is out of the kernel though it is in force: whoever took it out for a while is gone.
+    pub(crate) fn was_left_out(&self, boottime_ns: u64) -> bool {
+        let stays = self.phase == Phase::Confirmed || self.phase == Phase::Applied && !self.is_expired(boottime_ns);
+        let by = self.out_by.as_ref().map(|text| text.parse::<ProcessIdentity>());
+        stays && by.is_some_and(|by| !by.is_ok_and(|by| by.is_alive()))
     }
 
     /// Whether it waits for a confirmation for which it is too late.

@@ -35,7 +35,8 @@ pub fn confirm(system: &mut dyn System, store: &Store, id: Option<CheckpointId>)
     let _lock = lock_here(system, store)?;
     let reverted = recover_locked(system, store)?;
     let Some((checkpoint, mut state)) = waiting(system, store)? else {
-        return Err(match reverted.last() {
+        let late = reverted.iter().rfind(|one| !matches!(one.phase, Phase::Applied | Phase::Confirmed));
+        return Err(match late {
             Some(late) if id.is_none_or(|id| id == late.checkpoint) => TxnError::TooLate { id: late.checkpoint },
             _ => nothing_pending(system, store, id)?,
         });

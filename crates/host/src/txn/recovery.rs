@@ -21,6 +21,8 @@ pub struct RecoveredChange {
     pub errors: Vec<String>,
     /// What was put back elsewhere, or is gone: devices that were renamed or removed meanwhile.
     pub notes: Vec<String>,
+    /// Whether it was put in force again, for whoever had taken it out for a while is gone.
+    pub was_left_out: bool,
 }
 
 impl RecoveredChange {
@@ -29,6 +31,21 @@ impl RecoveredChange {
     pub fn finding(&self) -> Finding {
         let id = self.checkpoint;
         match self.phase {
+            _ if self.was_left_out && self.errors.is_empty() => Finding::new(
+                "recovered",
+                Severity::Warning,
+                format!(
+                    "change {id} was put in force again just now: a measurement that had taken it out ended half-way"
+                ),
+            ),
+            _ if self.was_left_out => Finding::new(
+                "recovered",
+                Severity::Problem,
+                format!(
+                    "change {id} is out of force, since a measurement ended half-way, and couldn't be put in again: {}",
+                    self.errors.join("; ")
+                ),
+            ),
             Phase::Confirmed => Finding::new(
                 "recovered",
                 Severity::Info,
@@ -81,12 +98,17 @@ pub(crate) fn recover_locked(system: &mut dyn System, store: &Store) -> Result<V
     let mut recovered = Vec::new();
     let here = system.identity();
     for (checkpoint, mut state) in stale(system, store, LockState::Yes)? {
-        bring_to_end(system, store, &checkpoint, &mut state);
+        let was_left_out = state.was_left_out(system.now().boottime_ns);
+        if was_left_out {
+            state.errors = put_in_again(system, store, &checkpoint, &mut state);
+        } else {
+            bring_to_end(system, store, &checkpoint, &mut state);
+        }
         if checkpoint.ended_with_its_network(&here) {
             continue;
         }
         let State { phase, errors, notes, .. } = state;
-        recovered.push(RecoveredChange { checkpoint: checkpoint.id, phase, errors, notes });
+        recovered.push(RecoveredChange { checkpoint: checkpoint.id, phase, errors, notes, was_left_out });
     }
     Ok(recovered)
 }
@@ -107,6 +129,10 @@ fn stale(system: &mut dyn System, store: &Store, locked: LockState) -> Result<Ve
     let mut found = Vec::new();
     for id in store.ids(system)? {
         let Ok(state) = store.read_state(system, id) else { continue };
+        if state.was_left_out(boottime_ns) {
+            found.extend(store.read(system, id).ok().filter(|made| made.is_of(&here)).map(|made| (made, state)));
+            continue;
+        }
         if state.phase.is_over() || store.holder(id, &state, boottime_ns).is_some() {
             continue;
         }
@@ -157,6 +183,16 @@ fn is_half_way(phase: Phase) -> bool {
 fn is_stale(checkpoint: &Checkpoint, state: &State, here: &Identity, boottime_ns: u64, store: &Store) -> bool {
     let waits = state.phase == Phase::Applied && !state.is_expired(boottime_ns) && checkpoint.is_of(here);
     !waits && !is_guarded(&store.guard_lock(checkpoint.id))
+}
+
+/// Puts a change in force again that somebody took out for a while and left so; returns what couldn't be.
+fn put_in_again(system: &mut dyn System, store: &Store, checkpoint: &Checkpoint, state: &mut State) -> Vec<String> {
+    let errors = put_forward(system, checkpoint, state);
+    if errors.is_empty() {
+        state.out_by = None;
+        let _ = store.write_state(system, checkpoint.id, state);
+    }
+    errors
 }
 
 fn bring_to_end(system: &mut dyn System, store: &Store, checkpoint: &Checkpoint, state: &mut State) {

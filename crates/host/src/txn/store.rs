@@ -78,9 +78,14 @@ impl Store {
         Ok(())
     }
 
-    /// Whether there is anything stored.
+    /// Whether there is anything stored that can be seen.
     pub(crate) fn exists(&self, system: &mut dyn System) -> bool {
-        matches!(system.ownership(&self.checkpoints()), Ok(Some(_)))
+        self.is_there(system).unwrap_or(false)
+    }
+
+    /// Whether there is anything stored; an error where nobody may look.
+    pub(crate) fn is_there(&self, system: &mut dyn System) -> Result<bool, StoreError> {
+        Ok(system.ownership(&self.checkpoints())?.is_some())
     }
 
     /// Refuses what isn't ours alone.
@@ -359,8 +364,7 @@ fn open_lock_file(path: &Path) -> std::io::Result<File> {
 
 /// Writes into the lock file who has the lock: for messages, and so that a hung holder can be ended.
 fn leave_card(file: &mut File) {
-    let own = ProcessIdentity::own();
-    let text = format!("{} {} {}\n", own.pid, own.start_ticks, own.boot_id);
+    let text = format!("{}\n", ProcessIdentity::own());
     let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| file.write_all(text.as_bytes()));
 }
 
@@ -372,7 +376,5 @@ fn named(file: &mut File) -> String {
 fn card(file: &mut File) -> Option<ProcessIdentity> {
     let mut text = String::new();
     file.rewind().and_then(|()| file.read_to_string(&mut text)).ok()?;
-    let mut words = text.split_whitespace();
-    let (pid, start) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
-    Some(ProcessIdentity { pid, start_ticks: start, boot_id: words.next()?.to_owned() })
+    text.parse().ok()
 }

@@ -4,6 +4,7 @@ use super::revert::{put_back, put_forward};
 use super::store::Store;
 use crate::change::{Change, CheckpointId};
 use crate::system::System;
+use wt_sys::process::ProcessIdentity;
 
 /// What a change in force made, and which it is: the latest of here if none is named.
 ///
@@ -44,11 +45,19 @@ pub fn in_force(
 /// [`TxnError`]: it isn't in force any more, later changes build on it, or the kernel refuses.
 pub fn switch(system: &mut dyn System, store: &Store, id: CheckpointId, on: bool) -> Result<(), TxnError> {
     let _lock = lock_here(system, store)?;
-    let (checkpoint, state) = (store.read(system, id)?, store.read_state(system, id)?);
+    let (checkpoint, mut state) = (store.read(system, id)?, store.read_state(system, id)?);
     super::undo::check(system, store, &checkpoint, &state)?;
+    if !on {
+        // Should this process end before it is back in, the next command of anybody sees that.
+        state.out_by = Some(ProcessIdentity::own().to_string());
+        store.write_state(system, id, &state)?;
+    }
     let errors =
         if on { put_forward(system, &checkpoint, &state) } else { put_back(system, &checkpoint, &state).errors };
     if errors.is_empty() {
+        if on && state.out_by.take().is_some() {
+            store.write_state(system, id, &state)?;
+        }
         return Ok(());
     }
     let backup = store.backup(id).display().to_string();

@@ -1,5 +1,8 @@
 //! Changes on a kernel of paper, whose congestion controls come and go.
 
+/// Measurements that end half-way, and stores that nobody may see.
+mod odd_ends;
+
 use super::apply::{ApplyOptions, apply};
 use super::confirm::confirm;
 use super::error::{StoreError, TxnError};
@@ -44,6 +47,8 @@ struct Paper {
     stuck: Vec<&'static str>,
     /// There is no room for files.
     is_full: bool,
+    /// Nobody may look at the store.
+    is_closed: bool,
     boottime_ns: u64,
     cookie: u64,
     /// How often it was asked what tells it from other machines.
@@ -61,6 +66,7 @@ impl Paper {
             list_is_writable: true,
             stuck: Vec::new(),
             is_full: false,
+            is_closed: false,
             boottime_ns: 1_000,
             cookie: 7,
             identities: 0,
@@ -153,7 +159,7 @@ impl System for Paper {
         self.files.list(directory)
     }
     fn ownership(&mut self, path: &Path) -> SysResult<Option<Ownership>> {
-        self.files.ownership(path)
+        if self.is_closed { Err(error(EACCES)) } else { self.files.ownership(path) }
     }
     fn file(&mut self, step: &FileStep) -> SysResult<()> {
         if self.is_full && matches!(step, FileStep::Create { .. }) {

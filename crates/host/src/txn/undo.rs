@@ -37,7 +37,7 @@ pub fn undo(
     id: Option<CheckpointId>,
     guard: &GuardCommand,
 ) -> Result<Undone, TxnError> {
-    if !store.exists(system) {
+    if !store.is_there(system)? {
         return Err(id.map_or(TxnError::NothingToUndo, |id| StoreError::NoSuch(id).into()));
     }
     let _lock = lock_here(system, store)?;
