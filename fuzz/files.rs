@@ -121,6 +121,7 @@ impl System for Host<'_> {
             name: "eth0".to_owned(),
             kind: None,
             lower: None,
+            master: None,
             mtu: 1_500,
             min_mtu: None,
             max_mtu: None,
