@@ -1,5 +1,7 @@
 use crate::columns::phase_name;
 use crate::{Journal as _, JournalError, SqliteJournal, StoredExperiment, WithSamples};
+use serde::Deserialize as _;
+use serde_json::Value;
 use std::collections::HashMap;
 use std::io::Write;
 use std::rc::Rc;
@@ -87,10 +89,14 @@ pub fn export_parquet(
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
 struct Figures {
+    #[serde(deserialize_with = "number")]
     rtt_us: Option<i64>,
+    #[serde(deserialize_with = "number")]
     min_rtt_us: Option<i64>,
+    #[serde(deserialize_with = "number")]
     retransmits: Option<i64>,
     /// The server, where there are several.
+    #[serde(deserialize_with = "word")]
     target: Option<String>,
 }
 
@@ -98,8 +104,20 @@ struct Figures {
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
 struct Words {
+    #[serde(deserialize_with = "word")]
     kind: Option<String>,
+    #[serde(deserialize_with = "word")]
     direction: Option<String>,
+}
+
+/// Whatever else an import has put there isn't known.
+fn number<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<i64>, D::Error> {
+    Ok(Value::deserialize(from)?.as_i64())
+}
+
+/// The same of a text.
+fn word<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    Ok(if let Value::String(word) = Value::deserialize(from)? { Some(word) } else { None })
 }
 
 /// What was read of texts that come again and again: of settings the word of each knob's level, in the order of the knobs.

@@ -230,6 +230,22 @@ fn parquet_of_trials_is_the_view_row_by_row() {
 }
 
 #[test]
+fn what_an_import_has_put_in_the_place_of_a_figure_is_unknown() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut journal = SqliteJournal::open(&dir.path().join("j.sqlite3")).unwrap();
+    let golden = include_str!("../../windtunnel/tests/golden/journal/tune-7.json");
+    let mut export: serde_json::Value = serde_json::from_str(golden).unwrap();
+    let nonsense = serde_json::json!({"rtt_us": "x", "min_rtt_us": 0.5, "retransmits": u64::MAX, "target": [7]});
+    export["trials"][0]["outcome"]["observed"] = nonsense;
+    let taken = import_json(&mut journal, export.to_string().as_bytes()).unwrap().taken;
+    let mut file = Vec::new();
+    export_parquet(&journal, &taken[0], ParquetRows::Trials, &mut file).unwrap();
+    let row = parquet_rows(&file).swap_remove(0);
+    assert_eq!(["rtt_us", "min_rtt_us", "retransmits"].map(|figure| &row[figure]), [&Value::Null; 3]);
+    assert_eq!(row["server"], row["target"]);
+}
+
+#[test]
 fn parquet_of_samples_has_every_field_of_every_sample() {
     let dir = tempfile::tempdir().unwrap();
     let mut journal = SqliteJournal::open(&dir.path().join("j.sqlite3")).unwrap();
