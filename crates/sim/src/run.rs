@@ -364,6 +364,10 @@ impl Simulation {
         flow.current.first_byte = Duration::ZERO;
         flow.current.bytes = exchange.answer;
         let (client, asked, is_far) = (flow.client, flow.asked, matches!(flow.relay, Some((_, true))));
+        if self.is_upload(number) {
+            // Our client writes the request by itself: no payload shares its segment, which begins the receiver's clock.
+            self.net.act(client, now, |end, out| end.write_to(now, REQUEST, out));
+        }
         if !is_far {
             self.net.act(client, now, |end, out| end.write_to(now, asked, out));
         }
@@ -440,7 +444,10 @@ impl Simulation {
             return;
         }
         if flow.stage == Stage::Running && !flow.report.failed {
-            flow.report.elapsed = Some(Duration::from_nanos(self.now_ns - flow.begun_ns));
+            let stood = nanos(flow.report.begun + flow.report.connect.unwrap_or_default());
+            // Where all came at the moment of its request, as on a path with jitter, the receiver's clock tells nothing.
+            let begun_ns = if flow.begun_ns < self.now_ns { flow.begun_ns } else { stood };
+            flow.report.elapsed = Some(Duration::from_nanos(self.now_ns.saturating_sub(begun_ns)));
         } else {
             flow.report.elapsed = None;
         }

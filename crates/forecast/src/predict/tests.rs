@@ -2,6 +2,7 @@ use super::*;
 use serde_json::json;
 use wt_lab::scenario::QueueBound;
 use wt_problem::Fault;
+use wt_trial::Direction;
 use wt_units::{BitsPerSecond, Knob};
 
 fn about_adsl() -> PredictRequest {
@@ -152,6 +153,42 @@ fn what_works_where_the_current_settings_do_not_comes_first() {
         let other = answer.arms.iter().find(|arm| arm.label == "cc=bbr").unwrap();
         assert!(!other.works_instead && other.gain.is_none() && !other.worth_measuring, "{other:?}");
     }
+}
+
+#[test]
+fn no_upload_outruns_its_link_however_small_it_is() {
+    // Radios, jitter and outages let packets come together that were sent one after the other, and so does a lost request.
+    let is_plain =
+        |way: &wt_lab::scenario::Direction| way.line.is_none() && way.before.is_empty() && way.after.is_empty();
+    let is_even =
+        |link: &wt_lab::scenario::Link| link.up.jitter.is_zero() && link.up.loss.get() == 0.0 && is_plain(&link.up);
+    for name in wt_lab::presets::names() {
+        let scenario = wt_lab::presets::load(name).unwrap();
+        if !scenario.links.iter().all(is_even) {
+            continue;
+        }
+        let Some(limit) = scenario.facts(Direction::Up).physical_goodput_bps else { continue };
+        for size in [1, 500, 1_400, 3_000, 10_000, 100_000, 1_000_000].map(Bytes) {
+            let (set, seeds, direction) = (vec!["initcwnd=20".parse().unwrap()], 2, Direction::Up);
+            let path = PathRequest::Scenario(name.to_owned());
+            let request = PredictRequest { set, seeds, size: Some(size), direction, ..PredictRequest::of(path) };
+            for arm in predict(&request, &Cancel::new()).unwrap().arms {
+                // Times are told in whole microseconds.
+                let bits = size.get() as f64 * 8.0;
+                let goodput = bits / (bits / arm.goodput_p95_bps + 1e-6);
+                assert!(goodput <= limit as f64, "{name}, {size}: {goodput} of {limit}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_upload_that_jitter_brings_together_with_its_request_is_timed_from_when_that_was_written() {
+    let path = PathRequest::Scenario("5g".to_owned());
+    let (set, size, direction) = (vec!["initcwnd=20".parse().unwrap()], Some(Bytes(500)), Direction::Up);
+    let arms =
+        predict(&PredictRequest { set, size, direction, ..PredictRequest::of(path) }, &Cancel::new()).unwrap().arms;
+    assert!(arms.iter().all(|arm| arm.goodput_p95_bps < 1e9 && arm.failures == 0), "{arms:?}");
 }
 
 #[test]

@@ -31,6 +31,16 @@ fn an_upload_is_timed_by_its_receiver() {
 }
 
 #[test]
+fn an_upload_of_one_segment_takes_the_time_of_that_segment_on_the_line() {
+    for (size, initcwnd) in [(1, 10), (1_448, 10), (1_448, 20)] {
+        let job = Job::Bulk { direction: Direction::Up, amount: Amount::Size(Bytes(size)) };
+        let report = run(&Line::new(10.0, 40, 100), flow(&StackConfig { initcwnd, ..stack("cubic") }, job), 1);
+        let wire = Duration::from_nanos((size + 52) * 800);
+        assert_eq!(report.flows[0].elapsed, Some(wire), "{size} bytes: the request has a segment of its own");
+    }
+}
+
+#[test]
 fn a_page_of_44_requests_over_six_connections_gains_from_a_larger_first_window() {
     let load = |initcwnd| {
         let mut simulation = Simulation::new(&Line::new(50.0, 80, 400).path(), Vec::new(), 1).unwrap();
