@@ -267,7 +267,9 @@ pub fn design_of(asked: &DesignQuestion<'_>, known: &DesignFacts<'_>) -> Result<
             plateau = Some((knob, ascending(&arms, knob, added, known)));
         }
     }
-    asked.arms.iter().try_for_each(|arm| add_named(&mut arms, arm, known))?;
+    // Without a baseline the current settings are the first arm anyhow.
+    let mut named = asked.arms.iter().filter(|arm| asked.baseline.is_some() || !arm.settings.is_empty());
+    named.try_for_each(|arm| add_named(&mut arms, arm, known))?;
     match arms.len() {
         1 => Err(Problem::usage("there is nothing to compare: no level differs from the current settings")
             .hint("name levels with --levels, such as --levels rwin=4x,8x")),
@@ -491,7 +493,15 @@ mod tests {
         };
         assert!(refused(&["a: rwin=4x", "b: rwin=4x"]).contains("same"));
         assert!(refused(&["a: rwin=4x", "a: rwin=8x"]).contains("two arms"));
-        assert!(refused(&["current"]).contains("same"));
+        assert!(refused(&["current"]).contains("nothing to compare"));
+    }
+
+    #[test]
+    fn the_current_settings_may_be_named_where_they_come_first_anyhow() {
+        let arms: Vec<NamedArm> = ["current", "a: rwin=4x"].iter().map(|arm| arm.parse().unwrap()).collect();
+        let asked = DesignQuestion { arms: &arms, ..DesignQuestion::default() };
+        let design = with_known(|known| design_of(&asked, known).unwrap());
+        assert_eq!((design.arms[0].settings.is_empty(), labels(&design)), (true, vec!["rwin=5760".to_owned()]));
     }
 
     #[test]

@@ -262,6 +262,22 @@ fn an_interrupted_start_and_a_dry_run_journal_nothing() {
 }
 
 #[test]
+fn the_command_that_a_prediction_ends_with_can_be_run() {
+    let _machine = shared();
+    let predicted = run(&["predict", "transatlantic", "--set", "cc=bbr,initcwnd=40", "--size", "1MB", "--seeds", "2"]);
+    let command = predicted.out.lines().find_map(|line| line.trim().strip_prefix("windtunnel ")).unwrap();
+    let words: Vec<String> = command.split(' ').map(|word| word.replace('\'', "")).collect();
+    let with = |more: &[&'static str]| {
+        let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
+        words.extend(more);
+        let dry = run(&words);
+        assert!(dry.code == 0 && dry.out.contains("cc=bbr initcwnd=40"), "{words:?}: {}{}", dry.out, dry.err);
+        dry.out
+    };
+    assert_eq!(with(&["--dry-run"]), with(&["--dry-run", "--arm", "current"]), "which come first anyhow");
+}
+
+#[test]
 fn what_the_model_expects_is_told_beside_and_again_by_a_later_report() {
     let _machine = shared();
     let home = tempfile::tempdir().unwrap();
