@@ -230,6 +230,8 @@ fn set(end: &mut StackConfig, knob: Knob, settings: &Settings) {
 fn outcome(spec: &TrialSpec, mut report: Report) -> TrialOutcome {
     let WorkOutcome { bytes, elapsed, measures, flow } = work::judge(spec, &report);
     let Report { queue_drops, losses, too_big, cut_short, ended, .. } = report;
+    // What was under way when the time was up isn't what doesn't work: no connection was given up, and something has come.
+    let was_late = elapsed.is_none() && bytes > 0 && !report.flows.iter().any(|flow| flow.failed);
     // All connections of a page are one work; elsewhere the others aren't judged.
     let sum = |of: fn(&FlowReport) -> u64| -> u64 {
         if measures.objects.is_empty() { of(&report.flows[flow]) } else { report.flows.iter().map(of).sum() }
@@ -279,7 +281,7 @@ fn outcome(spec: &TrialSpec, mut report: Report) -> TrialOutcome {
         queue_drops: Some(queue_drops),
         losses: Some(losses),
         too_big: Some(too_big),
-        cut_short: Some(cut_short),
+        cut_short: Some(cut_short || was_late),
         connect_us: flow.connect.map(|time| time.as_micros() as u64),
         ..connection.into()
     };

@@ -156,6 +156,27 @@ fn what_works_where_the_current_settings_do_not_comes_first() {
 }
 
 #[test]
+fn what_takes_longer_than_an_hour_is_compared_by_what_was_done_until_then() {
+    let about = |size: u64, set: &str| {
+        let link = LinkRequest { rtt: Duration::from_millis(100), ..LinkRequest::of(BitsPerSecond(16_000)) };
+        let set = vec![set.parse().unwrap()];
+        let request = PredictRequest { set, size: Some(Bytes(size)), ..PredictRequest::of(PathRequest::Link(link)) };
+        predict(&request, &Cancel::new()).unwrap().arms
+    };
+    // An hour carries 6.95 MB with timestamps, and 7.01 MB without.
+    for (size, done) in [(6_980_000, [false, true]), (9_000_000, [false, false])] {
+        let arms = about(size, "timestamps=off");
+        let gain = arms[1].gain.unwrap();
+        assert!((0.005..0.012).contains(&gain) && !arms[1].works_instead, "{size}: {gain}");
+        let whole =
+            [0, 1].map(|arm: usize| (arms[arm].completion_us.is_some(), arms[arm].cut_short, arms[arm].failures));
+        assert_eq!(whole, done.map(|done| (done, usize::from(!done), 0)), "{size}");
+    }
+    let slow = about(6_900_000, "rwin=1xmtu");
+    assert!((-0.1..-0.02).contains(&slow[1].gain.unwrap()) && slow[1].cut_short == 1, "{:?}", slow[1]);
+}
+
+#[test]
 fn no_upload_outruns_its_link_however_small_it_is() {
     // Radios, jitter and outages let packets come together that were sent one after the other, and so does a lost request.
     let is_plain =

@@ -337,6 +337,17 @@ fn what_is_cut_short_is_told_as_far_as_it_got() {
 }
 
 #[test]
+fn what_is_under_way_at_the_deadline_was_cut_short() {
+    // Ten minutes carry some 720 kB.
+    let bulk = |bytes| Workload::Bulk { direction: Direction::Down, amount: Amount::Size(Bytes(bytes)) };
+    for (bytes, status) in [(600_000, Status::Completed), (900_000, Status::Incomplete)] {
+        let outcome = trial(&Line::new(0.01, 40, 20), bulk(bytes), Settings::new(), 1);
+        let cut = Some(status == Status::Incomplete);
+        assert_eq!((outcome.status, outcome.observed.cut_short), (status, cut), "{bytes} bytes");
+    }
+}
+
+#[test]
 fn what_the_model_lacks_is_named() {
     let line = Line::new(20.0, 40, 70);
     let workload = Workload::Page { page: Page { http2: true, ..Page::built_in() } };

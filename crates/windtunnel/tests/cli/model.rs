@@ -326,6 +326,14 @@ fn settings_that_were_asked_for_together_are_measured_together() {
 }
 
 #[test]
+fn what_takes_longer_than_an_hour_is_compared_until_then_and_said_so() {
+    let link = ["predict", "--link-rate", "16kbit", "--rtt", "100ms", "--size", "9MB"];
+    let ran = run(&[&link[..], &["--set", "timestamps=off"]].concat());
+    let words = ["The model stopped early, after an hour of its own time", "+0.9 %"];
+    assert!(words.iter().all(|words| ran.out.contains(words)), "{}{}", ran.out, ran.err);
+}
+
+#[test]
 fn what_works_instead_is_worth_measuring_and_one_random_seed_proves_no_gain() {
     let ran = run(&["predict", "black-hole", "--knobs", "mtu", "--size", "300kB"]);
     let wanted = ["works *", "gets done what the current settings don't", "tune --lab black-hole --levels mtu=1400"];

@@ -66,7 +66,7 @@ pub(super) fn terminal(answer: &PredictAnswer, args: &PredictArgs) {
     }
     if answer.arms.iter().any(|arm| arm.cut_short > 0) {
         say!(
-            "The model stopped early, so that it ends in time: figures are of what was done until then. A shorter --time, or fewer --seeds."
+            "The model stopped early, after an hour of its own time or all that it computes for one answer: figures are of what was done until then. Ask for less: a smaller --size, a shorter --trial, or fewer --seeds."
         );
     }
     say!("{}", error_sentence(answer));
