@@ -1,8 +1,8 @@
 use super::{Direction, Link, LossBy, QueueBound, Scenario};
 use std::time::Duration;
 use wt_link::{
-    Discipline, Distribution, JitterConfig, LinkConfig, LossConfig, MediumConfig, PathConfig, QueueConfig, QueueLayer,
-    RateConfig, StageConfig, WireLen,
+    Discipline, Distribution, JitterConfig, LinkConfig, LossConfig, MediumConfig, PathConfig, PolicerConfig,
+    QueueConfig, QueueLayer, RateConfig, StageConfig, WireLen,
 };
 use wt_trial::PathFacts;
 use wt_units::{BitsPerSecond, Bytes, Ratio};
@@ -49,7 +49,12 @@ impl Scenario {
         let goodput = |direction: fn(&Link) -> &Direction| {
             let ceiling = |link: &Link| {
                 let wire = link.framing.wire_len(Bytes(pmtu)).get().max(1);
-                direction(link).carries(wire) * u128::from(payload) / u128::from(wire)
+                let sent = direction(link).carries(wire) * u128::from(payload) / u128::from(wire);
+                let policed = |policer: &PolicerConfig| {
+                    let counted = policer.framing.of(u32::try_from(pmtu).unwrap_or(u32::MAX)).max(1);
+                    u128::from(policer.rate.get()) * u128::from(payload) / u128::from(counted)
+                };
+                direction(link).policers().map(policed).fold(sent, u128::min)
             };
             let bits = self.links.iter().map(ceiling).min().unwrap_or(0);
             BitsPerSecond(u64::try_from(bits).unwrap_or(u64::MAX))
@@ -85,7 +90,8 @@ impl Scenario {
         (wire / link.down.rate).max(wire / link.up.rate)
     }
 
-    /// The most that can be under way in one direction: what the path carries in an RTT, and the bottleneck's queue, bytes.
+    /// The most that can be under way in one direction: what the path carries in an RTT, the bottleneck's queue, and what policers let
+    /// through at once, bytes.
     #[must_use]
     pub fn in_flight(&self, direction: wt_trial::Direction) -> u64 {
         let full = self.full_size(self.pmtu());
@@ -98,11 +104,12 @@ impl Scenario {
             QueueBound::Bytes(bytes) => bytes.get(),
             QueueBound::Packets(packets) => u64::from(packets) * link.mtu.get(),
         };
-        let (rate, rtt) = match direction {
-            wt_trial::Direction::Down => (full.goodput_down, full.rtt),
-            wt_trial::Direction::Up => (full.goodput_up, full.rtt_up),
+        let (rate, rtt, way): (_, _, fn(&Link) -> &Direction) = match direction {
+            wt_trial::Direction::Down => (full.goodput_down, full.rtt, |link| &link.down),
+            wt_trial::Direction::Up => (full.goodput_up, full.rtt_up, |link| &link.up),
         };
-        (rate * rtt).get().saturating_add(queue)
+        let bursts = self.links.iter().flat_map(|link| way(link).policers()).map(|policer| policer.burst.get());
+        bursts.fold((rate * rtt).get().saturating_add(queue), u64::saturating_add)
     }
 
     fn is_steady(&self) -> bool {
@@ -167,6 +174,9 @@ impl Link {
     }
 }
 
+/// A policer's burst of no more than what it lets through in this time hardly shows in what a path carries.
+const BRIEF: Duration = Duration::from_secs(1);
+
 /// A normal jitter lies around so many standard deviations: what is cut at zero is one packet in 740.
 const JITTER_MEAN: u32 = 3;
 
@@ -191,8 +201,20 @@ impl Direction {
         u128::from(bytes) * 8_000_000_000 / (time.div_ceil(slot) * slot)
     }
 
-    /// Whether nothing on it can be faster than its rate for a while.
+    fn policers(&self) -> impl Iterator<Item = &PolicerConfig> {
+        self.before.iter().filter_map(|stage| match stage {
+            StageConfig::Policer(policer) => Some(policer),
+            _ => None,
+        })
+    }
+
+    /// Whether nothing on it can be faster than what it carries for a while, be it within a policer's burst.
     fn is_steady(&self) -> bool {
+        let is_brief = |policer: &PolicerConfig| policer.rate >= self.rate || policer.burst / policer.rate <= BRIEF;
+        self.policers().all(is_brief) && self.has_steady_line()
+    }
+
+    fn has_steady_line(&self) -> bool {
         match &self.line {
             Some(StageConfig::Queue(queue)) => matches!(queue.rate, RateConfig::Constant(_) | RateConfig::Modem(_)),
             _ => true,

@@ -224,6 +224,19 @@ fn every_stage_of_the_link_can_be_written() {
 }
 
 #[test]
+fn a_path_carries_no_more_than_a_policer_lets_through_but_for_a_long_burst() {
+    let facts = |extra: &str| Scenario::parse("mine.toml", &with(extra)).unwrap().facts(wt_trial::Direction::Down);
+    let policed = |rate: &str, burst: &str| facts(&format!("policer = {{ rate = \"{rate}\", burst = \"{burst}\" }}"));
+    let (free, slow) = (facts(""), policed("2mbit", "15kB"));
+    assert_eq!(policed("20mbit", "100MB"), free, "one that is wider than the link changes nothing");
+    let goodput = slow.physical_goodput_bps.unwrap();
+    assert!((1_800_000..2_000_000).contains(&goodput), "{goodput} bit/s");
+    assert_eq!(slow.bdp_bytes, goodput * slow.rtt_us / 8_000_000);
+    let patient = policed("2mbit", "10MB");
+    assert_eq!((patient.physical_goodput_bps, patient.bdp_bytes), (None, slow.bdp_bytes), "40 s at the link's rate");
+}
+
+#[test]
 fn a_mistake_in_a_stage_is_named_with_its_line_its_field_and_what_is_allowed() {
     for (extra, line, wanted) in [
         (
