@@ -84,7 +84,7 @@ pub struct Report {
     pub flows: Vec<FlowReport>,
     /// When it ended.
     pub ended: Duration,
-    /// Whether it ended because of its bound of events.
+    /// Whether it ended because of its bound of events, or of a flow's exchanges.
     pub cut_short: bool,
     /// Events: packets that arrived or were dropped, timers.
     pub events: u64,

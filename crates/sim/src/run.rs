@@ -29,7 +29,7 @@ use wt_trial::{Amount, Direction, Repeat, Sample};
 const REQUEST: u64 = 48;
 /// Samples that one flow keeps at most.
 const MAX_SAMPLES: usize = 2_000;
-/// Exchanges of one flow at most.
+/// Exchanges of one flow at most; one that would have more ends the run.
 const MAX_EXCHANGES: usize = 500_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -88,6 +88,8 @@ pub struct Simulation {
     next_sample_ns: u64,
     max_events: u64,
     running: usize,
+    /// A flow has had as many exchanges as one may have, and would have more.
+    is_full: bool,
     seed: u64,
 }
 
@@ -115,6 +117,7 @@ impl Simulation {
             next_sample_ns: u64::MAX,
             max_events: u64::MAX,
             running: 0,
+            is_full: false,
             seed,
         })
     }
@@ -213,13 +216,13 @@ impl Simulation {
         let limit = nanos(limit);
         let mut cut_short = false;
         while self.running > 0 {
+            if self.is_full || self.net.events() >= self.max_events {
+                cut_short = true;
+                break;
+            }
             let wake = self.wake.peek().map_or(u64::MAX, |first| first.0.0);
             let due = self.net.next_due().min(wake).min(self.next_sample_ns);
             if due > limit || due == u64::MAX {
-                break;
-            }
-            if self.net.events() >= self.max_events {
-                cut_short = true;
                 break;
             }
             self.now_ns = self.now_ns.max(due);
@@ -317,7 +320,6 @@ impl Simulation {
         let now = self.now_ns;
         let flow = &mut self.flows[number];
         let next = match &flow.spec.job {
-            _ if flow.report.exchanges.len() >= MAX_EXCHANGES => None,
             Job::Page(page) => {
                 let page = &mut self.pages[*page];
                 if page.one_each.is_some() && !flow.report.exchanges.is_empty() {
@@ -347,6 +349,7 @@ impl Simulation {
         };
         match next {
             None => self.finish(number),
+            Some(_) if flow.report.exchanges.len() >= MAX_EXCHANGES => self.is_full = true,
             Some(exchange) if exchange.pause.is_zero() => self.ask(number, exchange),
             Some(exchange) => {
                 flow.pausing = Some(exchange);

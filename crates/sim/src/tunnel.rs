@@ -228,8 +228,9 @@ fn set(end: &mut StackConfig, knob: Knob, settings: &Settings) {
 
 /// What a simulation says, in the words of a trial.
 fn outcome(spec: &TrialSpec, mut report: Report) -> TrialOutcome {
-    let WorkOutcome { bytes, elapsed, measures, flow } = work::judge(spec, &report);
-    let Report { queue_drops, losses, too_big, cut_short, ended, .. } = report;
+    let WorkOutcome { bytes, elapsed, measures, is_part, flow } = work::judge(spec, &report);
+    let Report { queue_drops, losses, too_big, ended, .. } = report;
+    let cut_short = report.cut_short || is_part;
     // What was under way when the time was up isn't what doesn't work: no connection was given up, and something has come.
     let was_late = elapsed.is_none() && bytes > 0 && !report.flows.iter().any(|flow| flow.failed);
     // All connections of a page are one work; elsewhere the others aren't judged.

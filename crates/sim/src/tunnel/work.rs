@@ -29,7 +29,7 @@ const HTTP_HEAD: u64 = 175;
 /// Bytes of a small request and of its answer, and the time from one such round trip to the next.
 const PROBE: u64 = 64;
 const PROBE_EVERY: Duration = Duration::from_millis(20);
-/// Messages of one stream at most.
+/// Messages of one stream at most: of a longer one the model runs the beginning.
 const MOST_MESSAGES: u32 = 100_000;
 
 /// How long others fill the path before the flow begins that is judged, as in the lab.
@@ -125,11 +125,14 @@ fn idle(time: Duration) -> Duration {
     (time / 3).clamp(Duration::from_millis(500), Duration::from_secs(5))
 }
 
-/// How many messages a stream has.
+/// How many messages a stream has, as far as the model runs it.
 fn messages_of(workload: &Workload) -> u32 {
+    all_messages_of(workload).clamp(1, MOST_MESSAGES)
+}
+
+fn all_messages_of(workload: &Workload) -> u32 {
     let Workload::Stream { interval, time, .. } = workload else { return 0 };
-    let count = time.as_nanos() / interval.as_nanos().max(1);
-    u32::try_from(count).unwrap_or(u32::MAX).clamp(1, MOST_MESSAGES)
+    u32::try_from(time.as_nanos() / interval.as_nanos().max(1)).unwrap_or(u32::MAX)
 }
 
 /// One turn again and again.
@@ -165,6 +168,8 @@ pub(crate) struct WorkOutcome {
     /// How long that took; `None` if not all was done in time.
     pub(crate) elapsed: Option<Duration>,
     pub(crate) measures: Measures,
+    /// Whether there was more to do than the model takes up, however long it runs.
+    pub(crate) is_part: bool,
     /// Which flow's ends are looked at.
     pub(crate) flow: usize,
 }
@@ -218,7 +223,8 @@ pub(crate) fn judge(spec: &TrialSpec, report: &Report) -> WorkOutcome {
         }
         Workload::Bulk { .. } => Measures::default(),
     };
-    WorkOutcome { measures, ..judged }
+    let is_part = all_messages_of(&spec.workload) > MOST_MESSAGES;
+    WorkOutcome { measures, is_part, elapsed: judged.elapsed.filter(|_| !is_part), ..judged }
 }
 
 /// How late messages came; those that never did count as late as the deadline allowed.
@@ -258,7 +264,7 @@ fn judge_talk(spec: &TrialSpec, flow: &FlowReport) -> WorkOutcome {
     let bytes = flow.exchanges.iter().map(|one| one.bytes + request).sum();
     let exchanges = Spread::of(times).map(|latency| Exchanges { latency, per_second });
     let measures = Measures { exchanges, ..Measures::default() };
-    WorkOutcome { bytes, elapsed: flow.elapsed.map(|_| busy), measures, flow: 0 }
+    WorkOutcome { bytes, elapsed: flow.elapsed.map(|_| busy), measures, ..WorkOutcome::default() }
 }
 
 /// A page is there when its last object is.
@@ -282,5 +288,6 @@ fn judge_page(wanted: usize, report: &Report) -> WorkOutcome {
         elapsed: last.filter(|_| objects.len() == wanted),
         measures: Measures { objects, ..Measures::default() },
         flow,
+        ..WorkOutcome::default()
     }
 }

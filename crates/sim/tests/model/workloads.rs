@@ -348,6 +348,28 @@ fn what_is_under_way_at_the_deadline_was_cut_short() {
 }
 
 #[test]
+fn more_exchanges_than_the_model_takes_up_are_no_whole_trial() {
+    let (request, response, think) = (Bytes(1), Bytes(1), Duration::ZERO);
+    let talk = Workload::Transactions { request, response, think, amount: Repeat::Count(500_001) };
+    let outcome = trial(&Line::new(1000.0, 0, 100), talk, Settings::new(), 1);
+    assert_eq!((outcome.status, outcome.observed.cut_short), (Status::Incomplete, Some(true)));
+    assert_eq!(outcome.measures.exchanges.unwrap().latency.count, 500_000);
+}
+
+#[test]
+fn more_messages_than_the_model_takes_up_are_no_whole_trial() {
+    for (ms, status) in [(10_000, Status::Completed), (10_001, Status::Incomplete)] {
+        let (interval, time) = (Duration::from_micros(100), Duration::from_millis(ms));
+        let stream = Workload::Stream { direction: Direction::Down, message: Bytes(20), interval, time };
+        let outcome = trial(&Line::new(1000.0, 0, 100), stream, Settings::new(), 1);
+        let cut = Some(status == Status::Incomplete);
+        assert_eq!((outcome.status, outcome.observed.cut_short, outcome.bytes), (status, cut, 2_000_000), "{ms} ms");
+        assert!(outcome.measures.lateness.unwrap().spread.max_us < 100, "those that weren't sent aren't late");
+        assert!((9_000_000..10_000_000).contains(&outcome.elapsed_us), "{} us", outcome.elapsed_us);
+    }
+}
+
+#[test]
 fn what_the_model_lacks_is_named() {
     let line = Line::new(20.0, 40, 70);
     let workload = Workload::Page { page: Page { http2: true, ..Page::built_in() } };
