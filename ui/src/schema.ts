@@ -1580,7 +1580,7 @@ export type PredictAnswer = {
   changes_with_time: boolean;
   /** Which way the payload went. */
   direction: TransferDirection;
-  /** What a gain must exceed besides chance to be worth measuring, as a share: the known error on nine in ten of such paths, or what it is taken as. */
+  /** What a gain must exceed besides chance to be worth measuring, as a share: the known error on nine in ten of such paths, or what it is taken as; at least 1 %. */
   least_gain: number;
   /** What is compared. */
   measured: TrialFigure;

@@ -51,7 +51,7 @@ pub struct PredictAnswer {
     /// several flows at once.
     pub model_error: Option<KnownError>,
     /// What a gain must exceed besides chance to be worth measuring, as a share: the known error on nine in ten of such paths, or
-    /// what it is taken as.
+    /// what it is taken as; at least 1 %.
     pub least_gain: f64,
 }
 

@@ -326,6 +326,20 @@ fn settings_that_were_asked_for_together_are_measured_together() {
 }
 
 #[test]
+fn what_a_gain_must_exceed_is_said_where_the_known_error_is_smaller() {
+    let least = "more than 1 %, the least that is worth a measurement";
+    let dsl = ["predict", "adsl", "--size", "100kB", "--set"];
+    for (set, words) in
+        [("rwin=40x", format!("No setting gains {least}:")), ("initcwnd=40", format!("* gains {least}."))]
+    {
+        let ran = run(&[&dsl[..], &[set]].concat());
+        assert!(ran.out.contains("nine in ten within 0.8 %") && ran.out.contains(&words), "{}{}", ran.out, ran.err);
+    }
+    let ran = run(&["predict", "lan", "--size", "100kB", "--set", "initcwnd=11"]);
+    assert!(ran.out.contains("nine in ten within 4.6 %") && ran.out.contains("gains more than that"), "{}", ran.out);
+}
+
+#[test]
 fn what_takes_longer_than_an_hour_is_compared_until_then_and_said_so() {
     let link = ["predict", "--link-rate", "16kbit", "--rtt", "100ms", "--size", "9MB"];
     let ran = run(&[&link[..], &["--set", "timestamps=off"]].concat());

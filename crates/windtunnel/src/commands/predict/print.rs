@@ -99,9 +99,19 @@ fn table(answer: &PredictAnswer) {
     say_table(&rows, &[1, 2, 3, 4]);
 }
 
+/// What a gain must exceed, after the sentence about the known error.
+fn least_gain(answer: &PredictAnswer) -> String {
+    match &answer.model_error {
+        Some(error) if error.p90 < answer.least_gain => {
+            format!("{:.0} %, the least that is worth a measurement", answer.least_gain * 100.0)
+        }
+        _ => "that".to_owned(),
+    }
+}
+
 fn advise(answer: &PredictAnswer, args: &PredictArgs) {
     let others = answer.arms.get(1..).unwrap_or_default();
-    let more = if answer.random { "that, and than chance explains" } else { "that" };
+    let more = least_gain(answer) + if answer.random { ", and than chance explains" } else { "" };
     if answer.candidates.is_empty() {
         if answer.random && answer.seeds == 1 {
             say!("One seed doesn't tell gains from chance: ask for more of them with --seeds.");
