@@ -44,6 +44,9 @@ pub(crate) fn network(address: IpAddr, bits: u8) -> String {
     if bits == if address.is_ipv4() { 32 } else { 128 } { address.to_string() } else { format!("{address}/{bits}") }
 }
 
+/// Why there is no command.
+pub(crate) const NOT_PLAIN: &str = "it has an encapsulation, or something else for which there are no words here";
+
 /// A route in short: `default via 192.0.2.1 dev eth0`.
 #[must_use]
 pub(crate) fn short(route: &Route, names: &Names) -> String {
@@ -57,19 +60,26 @@ pub(crate) fn short(route: &Route, names: &Names) -> String {
     format!("{kind}{}{hop}", destination(route))
 }
 
-/// The command of ip-route(8) that does something with a route.
+/// The command of ip-route(8) that does something with a route; of one that would lose what has no words here, a comment.
 ///
 /// # Source
-/// ip-route(8); what isn't in words (encapsulations) isn't in the command.
+/// ip-route(8).
 #[must_use]
 pub(crate) fn command(verb: &str, route: &Route, names: &Names) -> String {
+    if !route.is_plain() {
+        return format!("# {verb} the route {}{}: {NOT_PLAIN}", short(route, names), metrics(&route.metrics()));
+    }
     let mut text = format!("ip {}route {verb} ", if route.is_v6() { "-6 " } else { "" });
     if route.kind() != KIND_UNICAST {
         let _ = write!(text, "{} ", kind_name(route.kind()));
     }
     text.push_str(&destination(route));
     let word = |hop: &NextHop| shell_word(&names.get(hop.device)).into_owned();
-    let hops = route.hops();
+    // What an object says can't be said again.
+    let hops = if route.nexthop_object().is_some() { Vec::new() } else { route.hops() };
+    if let Some(object) = route.nexthop_object() {
+        let _ = write!(text, " nhid {object}");
+    }
     if let [hop] = &hops[..] {
         text.push_str(&way(hop, route, &word(hop)));
     }
@@ -81,6 +91,10 @@ pub(crate) fn command(verb: &str, route: &Route, names: &Names) -> String {
     }
     text.push_str(&attributes(route));
     text.push_str(&metrics(&route.metrics()));
+    // IPv4 takes a route over an object that comes without metrics for any that there is, whatever metrics that has.
+    if verb == "change" && route.nexthop_object().is_some() && route.metrics().is_empty() {
+        text.push_str(" initcwnd 0");
+    }
     if hops.len() > 1 {
         for hop in &hops {
             let _ = write!(text, " nexthop{} weight {}", way(hop, route, &word(hop)), hop.weight);
@@ -200,6 +214,21 @@ mod tests {
     use super::{Names, command};
     use crate::system::{Action, Device};
     use wt_sys::route::Route;
+
+    #[test]
+    fn a_nexthop_object_is_named_and_what_has_no_words_is_no_command() {
+        let names: Names = [(3, "v0".to_owned())].into_iter().collect();
+        let head = "02000000fe030001000000000800040003000000080005000a000002";
+        let [object, encapsulated]: [Route; 2] =
+            ["08001e0007000000", "0600150001000000"].map(|more| format!("{head}{more}").parse().unwrap());
+        assert_eq!(command("del", &object, &names), "ip route del default nhid 7");
+        assert_eq!(command("change", &object, &names), "ip route change default nhid 7 initcwnd 0");
+        let comment = command("change", &encapsulated, &names);
+        assert!(
+            comment.starts_with("# change the route default via 10.0.0.2 dev v0: it has an encapsulation"),
+            "{comment}"
+        );
+    }
 
     #[test]
     fn no_name_of_a_device_becomes_a_command() {

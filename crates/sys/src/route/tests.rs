@@ -20,6 +20,36 @@ fn a_route_says_what_it_is_without_the_state_of_its_device() {
 }
 
 #[test]
+fn a_route_with_an_encapsulation_says_that_it_is_more_than_there_are_words_for() {
+    let plain = default_route();
+    let with = |kind: u16, value: &[u8]| {
+        let mut body = plain.to_bytes();
+        super::push(&mut body, kind, value);
+        Route::from_bytes(&body).unwrap()
+    };
+    // One hop of 16 bytes: head, and an encapsulation in it.
+    let hop = [16, 0, 0, 0, 3, 0, 0, 0, 8, 0, 22, 0, 0, 0, 0, 0];
+    assert!(plain.is_plain() && with(super::RTA_NH_ID, &7_u32.to_ne_bytes()).is_plain() && with(20, &[0]).is_plain());
+    assert!(!with(super::RTA_ENCAP, &[0; 4]).is_plain() && !with(20, &[1]).is_plain());
+    assert!(!with(super::RTA_MULTIPATH, &hop).is_plain());
+    assert_eq!(with(super::RTA_NH_ID, &7_u32.to_ne_bytes()).nexthop_object(), Some(7));
+}
+
+#[test]
+fn a_route_is_wider_than_those_to_parts_of_its_target() {
+    let to = |target: &str, bits: u8| default_route().narrowed(target.parse().unwrap(), bits);
+    for (whole, bits, part, longer, wanted) in [
+        ("0.0.0.0", 0, "192.0.2.1", 32, true),
+        ("192.0.0.0", 19, "192.0.31.0", 24, true),
+        ("192.0.0.0", 19, "192.0.32.0", 24, false),
+        ("192.0.2.0", 24, "192.0.2.0", 24, false),
+        ("192.0.2.1", 32, "192.0.2.0", 24, false),
+    ] {
+        assert_eq!(to(whole, bits).is_wider_than(&to(part, longer)), wanted, "{whole}/{bits} {part}/{longer}");
+    }
+}
+
+#[test]
 fn metrics_are_set_and_taken_away_without_touching_the_rest() {
     let route = default_route();
     let mut metrics = route.metrics();
