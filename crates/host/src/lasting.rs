@@ -1,24 +1,37 @@
 //! What makes settings of devices and routes stay, in the words of whoever configures the device.
 
 use crate::change::{LastingFile, Plan, Risk, ScopeName};
-use crate::export::{self, Item};
+use crate::export::{self, FileDraft, Item};
+use crate::hook::HookScript;
 use crate::read::{Manager, ManagerKind, Survey};
+use crate::route_text::NOT_PLAIN;
+use crate::snapshot::Snapshot;
+use crate::system::Action;
 use std::collections::BTreeMap;
 use wt_units::shell_word;
 
 /// The first line of what a confirmation writes.
 pub(crate) const HEADER: &str = "# Written by windtunnel settings confirm; windtunnel settings undo takes it back.\n";
 
-/// The file for these settings of a device; `name` is part of the file's. Where it is one of `taken`, the name gets a number.
-pub(crate) fn lasting(
-    device: &str,
-    manager: &Manager,
-    items: &[Item],
-    commands: &[String],
-    name: &str,
-    survey: &Survey,
-    taken: &dyn Fn(&str) -> bool,
-) -> LastingFile {
+/// What is to stay of one device.
+pub(crate) struct DeviceSettings<'a> {
+    /// The device.
+    pub(crate) device: &'a str,
+    /// Who configures it.
+    pub(crate) manager: &'a Manager,
+    /// Its settings.
+    pub(crate) items: &'a [Item],
+    /// What made them.
+    pub(crate) actions: &'a [Action],
+    /// How it was before that.
+    pub(crate) before: &'a Snapshot,
+    /// How it is.
+    pub(crate) survey: &'a Survey,
+}
+
+/// The file for these settings; `name` is part of the file's. Where it is one of `taken`, the name gets a number.
+pub(crate) fn lasting(settings: &DeviceSettings<'_>, name: &str, taken: &dyn Fn(&str) -> bool) -> LastingFile {
+    let DeviceSettings { device, manager, survey, .. } = *settings;
     if let Some(others) = sharing(device, manager, survey) {
         let path = manager.file.as_ref().map(|file| file.display().to_string()).unwrap_or_default();
         let text = format!(
@@ -28,8 +41,8 @@ pub(crate) fn lasting(
         let (device, manager) = (device.to_owned(), manager.to_string());
         return LastingFile { device, manager, path, content: String::new(), mode: 0o644, skipped };
     }
-    let first = made(device, manager, items, commands, name, survey);
-    let mut numbered = (2..).map(|number| made(device, manager, items, commands, &format!("{name}-{number}"), survey));
+    let first = made(settings, name);
+    let mut numbered = (2..).map(|number| made(settings, &format!("{name}-{number}")));
     if taken(&first.path) { numbered.find(|file| !taken(&file.path)).unwrap_or(first) } else { first }
 }
 
@@ -46,18 +59,19 @@ fn sharing(device: &str, manager: &Manager, survey: &Survey) -> Option<String> {
 ///
 /// # Source
 /// systemd.network(5); netplan(5); NetworkManager-dispatcher(8); interfaces(5); dhclient-script(8).
-fn made(
-    device: &str,
-    manager: &Manager,
-    items: &[Item],
-    commands: &[String],
-    name: &str,
-    survey: &Survey,
-) -> LastingFile {
+fn made(settings: &DeviceSettings<'_>, name: &str) -> LastingFile {
+    let DeviceSettings { device, manager, items, actions, before, survey } = *settings;
     let word = shell_word(device);
+    let mut left_out = FileDraft::default();
+    let is_plain = |item: &&Item| item.route().is_none_or(|place| place.route.is_plain());
+    let (items, others): (Vec<&Item>, Vec<&Item>) = items.iter().partition(is_plain);
+    others.into_iter().for_each(|item| left_out.skip(item, NOT_PLAIN));
+    let items: Vec<Item> = items.into_iter().cloned().collect();
+    let mut script =
+        |test: &str| HookScript::of(device, &items, actions, before, survey, &mut left_out).text(HEADER, test);
     let (path, content, mode, skipped) = match manager.kind {
         ManagerKind::Networkd => {
-            let made = export::networkd_drop_in(items, device);
+            let made = export::networkd_drop_in(&items, device);
             let base = manager
                 .file
                 .as_ref()
@@ -66,7 +80,7 @@ fn made(
             (format!("/etc/systemd/network/{base}.d/90-{name}.conf"), made.content, 0o644, made.skipped)
         }
         ManagerKind::Netplan => {
-            let made = export::netplan_file(items, device, survey);
+            let made = export::netplan_file(&items, device, survey);
             (format!("/etc/netplan/90-{name}.yaml"), made.content, 0o600, made.skipped)
         }
         // The others run scripts when a device comes up; what their own files can say depends on their versions.
@@ -76,24 +90,22 @@ fn made(
             let when = "case \"$2\" in up|dhcp4-change|dhcp6-change) true;; *) false;; esac";
             (
                 format!("/etc/NetworkManager/dispatcher.d/90-{name}"),
-                script(&format!("{test} && {when}"), commands),
+                script(&format!("{test} && {when}")),
                 0o755,
                 Vec::new(),
             )
         }
-        ManagerKind::Ifupdown => (
-            format!("/etc/network/if-up.d/{name}"),
-            script(&format!("[ \"$IFACE\" = {word} ]"), commands),
-            0o755,
-            Vec::new(),
-        ),
+        ManagerKind::Ifupdown => {
+            (format!("/etc/network/if-up.d/{name}"), script(&format!("[ \"$IFACE\" = {word} ]")), 0o755, Vec::new())
+        }
         // It reads this file as part of its own script, so it must not exit.
         ManagerKind::Dhclient => {
             let when = "case \"$reason\" in BOUND|RENEW|REBIND|REBOOT) true;; *) false;; esac";
             let test = format!("[ \"$interface\" = {word} ] && {when}");
-            (format!("/etc/dhcp/dhclient-exit-hooks.d/{name}"), script(&test, commands), 0o755, Vec::new())
+            (format!("/etc/dhcp/dhclient-exit-hooks.d/{name}"), script(&test), 0o755, Vec::new())
         }
     };
+    let skipped = [left_out.skipped, skipped].concat();
     LastingFile { device: device.to_owned(), manager: manager.to_string(), path, content, mode, skipped }
 }
 
@@ -109,17 +121,13 @@ pub(crate) fn of_plan(plan: &Plan, survey: &Survey) -> Vec<LastingFile> {
     let mut files: Vec<LastingFile> = Vec::new();
     for (device, items) in devices {
         let Some(manager) = survey.managers.devices.get(&device) else { continue };
-        let commands = export::commands_for(&plan.actions, &survey.snapshot, survey, &device);
         let taken = |path: &str| files.iter().any(|file| file.path == path);
-        let file = lasting(&device, manager, &items, &commands, "windtunnel", survey, &taken);
+        let (actions, before) = (&plan.actions, &survey.snapshot);
+        let settings = DeviceSettings { device: &device, manager, items: &items, actions, before, survey };
+        let file = lasting(&settings, "windtunnel", &taken);
         if !file.content.is_empty() || !file.skipped.is_empty() {
             files.push(file);
         }
     }
     files
-}
-
-fn script(test: &str, commands: &[String]) -> String {
-    let lines: String = commands.iter().map(|command| format!("    {command} || true\n")).collect();
-    format!("#!/bin/sh\n{HEADER}if {test}; then\n{lines}fi\n")
 }

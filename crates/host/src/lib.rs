@@ -22,6 +22,8 @@ mod drop_in;
 mod export;
 /// Bytes in text files.
 mod hex;
+/// What scripts of managers do.
+mod hook;
 /// The settings that there are.
 mod knob;
 /// What makes a change stay, for each manager of networks.

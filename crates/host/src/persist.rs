@@ -11,7 +11,7 @@ use crate::change::{Change, Checkpoint, CheckpointId, DROP_IN, FileChange, Lasti
 use crate::drop_in::merged;
 use crate::export;
 use crate::hex::{from_hex, to_hex};
-use crate::lasting::{HEADER, lasting};
+use crate::lasting::{DeviceSettings, HEADER, lasting};
 use crate::read::Survey;
 use crate::read::chain::assignments;
 use crate::snapshot::{CC, RouteIndex};
@@ -170,18 +170,22 @@ fn manager_file(
     persisted: &mut PersistencePlan,
 ) -> SysResult<()> {
     let items = export::items(changes.iter().copied(), &checkpoint.wanted, survey);
-    let commands: Vec<String> = export::commands_for(&checkpoint.actions, &checkpoint.before, survey, device);
+    let (actions, before) = (&checkpoint.actions, &checkpoint.before);
     let Some(manager) = survey.managers.devices.get(device) else {
-        let text = format!(
-            "nobody configures {device} that could be told: this ends with the next reboot. To make it stay, let your network's start run: {}",
-            commands.join("; ")
-        );
+        let commands = export::commands_for(actions, before, survey, device);
+        let (without_words, commands): (Vec<String>, Vec<String>) =
+            commands.into_iter().partition(|command| command.starts_with('#'));
+        let mut text = format!("nobody configures {device} that could be told: this ends with the next reboot");
+        if !commands.is_empty() {
+            text.push_str(&format!(". To make it stay, let your network's start run: {}", commands.join("; ")));
+        }
+        without_words.iter().for_each(|comment| text.push_str(&format!(" ({})", comment.trim_start_matches("# "))));
         persisted.notes.push(Risk::new(device, text));
         return Ok(());
     };
     let taken = |path: &str| persisted.files.iter().any(|file| file.path == Path::new(path));
-    let LastingFile { path, content, mode, skipped, .. } =
-        lasting(device, manager, &items, &commands, &file_name(checkpoint.id), survey, &taken);
+    let settings = DeviceSettings { device, manager, items: &items, actions, before, survey };
+    let LastingFile { path, content, mode, skipped, .. } = lasting(&settings, &file_name(checkpoint.id), &taken);
     persisted.notes.extend(
         skipped.into_iter().map(|risk| Risk::new(&risk.key, format!("{}: this ends with the next reboot", risk.text))),
     );

@@ -69,6 +69,16 @@ impl Item {
         }
     }
 
+    /// Whether it is a setting of the device itself.
+    pub(crate) fn is_on_device(&self) -> bool {
+        matches!(self.place, ItemPlace::Link { .. })
+    }
+
+    /// The route that it is on.
+    pub(crate) fn route(&self) -> Option<&RouteItem> {
+        if let ItemPlace::Route(route) = &self.place { Some(route) } else { None }
+    }
+
     /// ` on eth0`, for messages.
     pub(crate) fn on(&self) -> String {
         match &self.place {

@@ -23,7 +23,7 @@ fn by_device<'a>(items: &'a [Item], made: &mut FileDraft, whole_host: &str) -> B
 }
 
 /// The settings of each route of a device, in the order of the routes.
-fn by_route<'a>(items: &[&'a Item]) -> Vec<(&'a RouteItem, Vec<&'a Item>)> {
+pub(crate) fn by_route<'a>(items: &[&'a Item]) -> Vec<(&'a RouteItem, Vec<&'a Item>)> {
     let mut routes: Vec<(&RouteItem, Vec<&Item>)> = Vec::new();
     let mut places = BTreeMap::new();
     for item in items {

@@ -16,14 +16,16 @@ mod quote;
 mod windows;
 
 pub use file::ExportFile;
+pub(crate) use file::FileDraft;
 pub(crate) use item::{Item, commands_for, items};
-pub(crate) use managers::{netplan_file, networkd_drop_in};
+pub(crate) use managers::{by_route, netplan_file, networkd_drop_in};
 
 use crate::change::{DROP_IN, Plan, Risk};
 use crate::drop_in::assignment;
 use crate::knob::Value;
 use crate::read::Survey;
-use file::{FileDraft, Files};
+use crate::route_text::NOT_PLAIN;
+use file::Files;
 use item::ItemPlace;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -167,6 +169,7 @@ fn iproute2(plan: &Plan, items: &[Item]) -> Files {
             ItemPlace::Host { .. } => {
                 made.skip(item, "ip and tc have no settings of the whole host; see --to sysctl.d")
             }
+            ItemPlace::Route(place) if !place.route.is_plain() => made.skip(item, NOT_PLAIN),
             ItemPlace::Link { .. } if item.key.starts_with("offload") || item.key.starts_with("ring") => {
                 made.skip(item, "ip and tc have neither offloads nor rings: that is ethtool's");
             }

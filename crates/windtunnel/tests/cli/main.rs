@@ -23,6 +23,7 @@ mod serve;
 mod serve_floods;
 mod settings;
 mod settings_check;
+mod settings_hooks;
 mod settings_others;
 mod settings_routes;
 mod settings_whole;

@@ -1,0 +1,137 @@
+//! What a confirmation writes for managers, run as they run it after something of the network has changed.
+
+use crate::common::host::{directory, script};
+
+/// Who configures the device, where the script is, and how it is run.
+const MANAGERS: [(&str, &str, &str); 3] = [
+    (
+        "mkdir -p $ROOT/run/NetworkManager/devices; printf 'connection-uuid=1\\n' > $ROOT/run/NetworkManager/devices/$n",
+        "$ROOT/etc/NetworkManager/dispatcher.d",
+        "sh $file v0 dhcp4-change",
+    ),
+    (
+        "mkdir -p $ROOT/run; echo 1 > $ROOT/run/dhclient.v0.pid",
+        "$ROOT/etc/dhcp/dhclient-exit-hooks.d",
+        "(interface=v0; reason=RENEW; . $file)",
+    ),
+    (
+        "mkdir -p $ROOT/etc/network; echo 'iface v0 inet static' > $ROOT/etc/network/interfaces",
+        "$ROOT/etc/network/if-up.d",
+        "IFACE=v0 sh $file",
+    ),
+];
+
+/// The script that runs every file that was written, as managers do, with this before.
+fn with_hooks((state, files, run): (&str, &str, &str), text: &str) -> String {
+    format!(
+        "n=$(ip -o link show v0 | cut -d: -f1); {state}; ip -6 route del default
+         mkdir bin; printf '#!/bin/sh\\nexit 1\\n' > bin/logger; chmod +x bin/logger; PATH=$PWD/bin:$PATH
+         clear() {{ while ip route del default 2> /dev/null; do :; done; }}
+         hooks() {{ for file in {files}/*; do {run} 2>> said; done; }}
+         {text}"
+    )
+}
+
+#[test]
+fn a_lease_with_another_gateway_or_address_keeps_them_and_gets_the_setting() {
+    for manager in MANAGERS {
+        let directory = directory();
+        let ran = script(
+            directory.path(),
+            &with_hooks(
+                manager,
+                "route() { clear; ip route add default $1 dev v0 proto dhcp $2 metric 100; }
+                 route 'via 10.0.0.2' 'src 10.0.0.1 initrwnd 9 initcwnd 8'
+                 wt apply initcwnd=20 mss=1300 --to default --yes > out || cat out; wt apply initcwnd=30 --to default --yes > out || cat out
+                 route 'via 10.0.0.254' 'src 10.0.0.1 mtu lock 1400 rto_min 300ms'; hooks; ip route show default
+                 ip addr del 10.0.0.1/24 dev v0; ip addr add 10.0.0.77/24 dev v0; route 'via 10.0.0.2' 'src 10.0.0.77'; hooks; ip route show default
+                 wt verify | tail -1; cat said",
+            ),
+        );
+        let wanted = "default via 10.0.0.254 dev v0 proto dhcp src 10.0.0.1 metric 100 mtu lock 1400 advmss 1300 initcwnd 30 rto_min lock 300ms \n\
+                      default via 10.0.0.2 dev v0 proto dhcp src 10.0.0.77 metric 100 advmss 1300 initcwnd 30 \n\
+                      2 change(s) in force, and everything is as they made it.\n";
+        assert_eq!(ran.out, wanted, "{manager:?}: {}", ran.err);
+    }
+}
+
+#[test]
+fn a_route_of_our_own_follows_the_way_that_its_target_has_then() {
+    for manager in MANAGERS {
+        let directory = directory();
+        let ran = script(
+            directory.path(),
+            &with_hooks(
+                manager,
+                "ip -6 route add default via 2001:db8::2
+                 for to in 192.0.2.80 198.51.100.0/24 2001:db8:9::/48; do wt apply initcwnd=20 --to $to --yes > out || cat out; done
+                 wt apply mss=1300 --to 192.0.2.80 --yes > out || cat out
+                 clear; ip route add default via 10.0.0.254 dev v0 proto dhcp src 10.0.0.1 metric 100 initrwnd 7
+                 ip -6 route del default; ip -6 route add default via 2001:db8::fe; ip route add 198.51.0.0/16 via 10.0.0.253
+                 hooks; (ip route; ip -6 route) | grep initcwnd; cat said; clear; ip route flush 198.51.0.0/16; hooks; grep -c 'nothing leads' said",
+            ),
+        );
+        let wanted = "192.0.2.80 via 10.0.0.254 dev v0 proto static src 10.0.0.1 advmss 1300 initcwnd 20 initrwnd 7 \n\
+                      198.51.100.0/24 via 10.0.0.253 dev v0 proto static initcwnd 20 \n\
+                      2001:db8:9::/48 via 2001:db8::fe dev v0 proto static metric 1024 initcwnd 20 pref medium\n";
+        assert!(ran.out.starts_with(wanted), "{manager:?}: {}{}", ran.out, ran.err);
+        assert!(ran.out.ends_with("\n2\n"), "{}", ran.out);
+    }
+}
+
+#[test]
+fn a_route_that_is_not_there_alone_is_left_as_it_is_and_that_is_said() {
+    let directory = directory();
+    let ran = script(
+        directory.path(),
+        &with_hooks(
+            MANAGERS[2],
+            "ip link add e0 type veth peer name e1; ip link set e0 up; ip link set e1 up; ip addr add 10.1.0.1/24 dev e0
+             wt apply initcwnd=20 --to default --yes > out || cat out
+             for routes in '' 'default via 10.0.0.2 dev v0 metric 5' 'default via 10.1.0.2 dev e0' 'default via 10.1.0.2 dev e0,default via 10.0.0.2 dev v0' \
+                 'default encap ip id 5 dst 10.0.0.9 via 10.0.0.2 dev v0'; do
+                 clear; echo \"$routes\" | tr , '\\n' | while read -r route; do test -z \"$route\" || ip route append $route; done
+                 ip route show default > before; hooks; ip route show default | diff before - && echo SAME
+             done; grep -c 'is left as it is' said; ip nexthop add id 7 via 10.0.0.3 dev v0; clear; ip route add default nhid 7; hooks; ip route show default
+             clear; ip route add default mtu 1400 nexthop via 10.0.0.2 dev v0 weight 2 nexthop via 10.0.0.3 dev v0; hooks; ip route show default",
+        ),
+    );
+    let wanted = format!(
+        "{}5\ndefault nhid 7 via 10.0.0.3 dev v0 initcwnd 20 \ndefault mtu 1400 initcwnd 20 \n\
+         \tnexthop via 10.0.0.2 dev v0 weight 2 \n\tnexthop via 10.0.0.3 dev v0 weight 1 \n",
+        "SAME\n".repeat(5)
+    );
+    assert_eq!(ran.out, wanted, "{}", ran.err);
+}
+
+#[test]
+fn what_is_so_already_is_so_after_a_boot_too() {
+    let directory = directory();
+    let ran = script(
+        directory.path(),
+        &with_hooks(
+            MANAGERS[2],
+            "ip link set v0 mtu 1400 txqueuelen 77; ip route change default via 10.0.0.2 initcwnd 20
+             wt apply mtu=1400 txqueuelen=77 --to v0 --yes > out || cat out; wt apply initcwnd=20 --to default --yes > out || cat out
+             ip link set v0 mtu 1500 txqueuelen 1000; ip route change default via 10.0.0.2; hooks; ip link show v0 | grep -c 'mtu 1400 .*qlen 77'; ip route show default; cat said",
+        ),
+    );
+    assert_eq!(ran.out, "1\ndefault via 10.0.0.2 dev v0 initcwnd 20 \n", "{}", ran.err);
+}
+
+#[test]
+fn a_route_with_an_encapsulation_gets_no_command_and_no_file_and_that_is_said() {
+    let directory = directory();
+    let ran = script(
+        directory.path(),
+        &with_hooks(
+            MANAGERS[2],
+            "ip route add 100.70.0.0/16 encap ip id 5 dst 10.0.0.9 dev v0
+             wt plan initcwnd=20 --to 100.70.0.0/16; wt apply initcwnd=20 --to 100.70.0.0/16 --yes; ls $ROOT/etc/network/if-up.d; ip route show 100.70.0.0/16
+             wt export --to iproute2 initcwnd=40 --at 100.70.0.0/16; rm -r $ROOT/etc/network; wt apply initcwnd=30 --to 100.70.0.0/16 --yes",
+        ),
+    );
+    assert!(ran.out.contains("encap ip id 5") && ran.out.contains("initcwnd 20"), "{}{}", ran.out, ran.err);
+    assert!(!ran.out.contains("ip route change") && !ran.out.contains("wrote"), "{}", ran.out);
+    assert_eq!((ran.out + &ran.err).matches("it has an encapsulation").count(), 5);
+}
