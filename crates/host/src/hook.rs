@@ -91,7 +91,7 @@ impl HookScript {
     ) -> Self {
         let of_functions = |action: &Action| match action {
             Action::ReplaceRoute { .. } => true,
-            Action::AddRoute { route } => matches!(way_of(route, actions, before), Way::Own),
+            Action::AddRoute { route } => is_new(route, actions, before),
             _ => false,
         };
         let own: Vec<&Item> = items.iter().filter(|item| item.device() == Some(device)).collect();
@@ -186,6 +186,11 @@ enum Way {
     Stored,
 }
 
+/// Whether a route is ours alone: these actions made it beside the one that leads there otherwise.
+pub(crate) fn is_new(route: &Route, actions: &[Action], before: &Snapshot) -> bool {
+    matches!(way_of(route, actions, before), Way::Own)
+}
+
 fn way_of(route: &Route, actions: &[Action], before: &Snapshot) -> Way {
     let is_new = actions.iter().any(|action| matches!(action, Action::AddRoute { route: new } if new == route));
     let wider = || before.routes.iter().filter(|other| other.is_wider_than(route) && other.table() == TABLE_MAIN);
@@ -199,7 +204,7 @@ fn way_of(route: &Route, actions: &[Action], before: &Snapshot) -> Way {
 }
 
 /// The words of ip-route(8) for the metrics that settings mean, and those words with their values.
-fn named(settings: &[&Item], metrics: &Metrics) -> (BTreeSet<&'static str>, String) {
+pub(crate) fn named(settings: &[&Item], metrics: &Metrics) -> (BTreeSet<&'static str>, String) {
     let (mut names, mut meant) = (BTreeSet::new(), Metrics::default());
     for kind in settings.iter().filter_map(|item| Knob::find(item.key).ok()?.route) {
         let metric = match kind {

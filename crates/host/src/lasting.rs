@@ -1,13 +1,14 @@
 //! What makes settings of devices and routes stay, in the words of whoever configures the device.
 
 use crate::change::{LastingFile, Plan, Risk, ScopeName};
-use crate::export::{self, FileDraft, Item};
-use crate::hook::HookScript;
-use crate::read::{Manager, ManagerKind, Survey};
-use crate::route_text::NOT_PLAIN;
+use crate::export::{self, FileDraft, Item, RouteItem};
+use crate::hook::{HookScript, is_new, named};
+use crate::knob::Value;
+use crate::read::{Manager, ManagerKind, ROUTE_FILE, Survey};
+use crate::route_text::{self, NOT_PLAIN};
 use crate::snapshot::Snapshot;
 use crate::system::Action;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use wt_units::shell_word;
 
 /// The first line of what a confirmation writes.
@@ -29,8 +30,8 @@ pub(crate) struct DeviceSettings<'a> {
     pub(crate) survey: &'a Survey,
 }
 
-/// The file for these settings; `name` is part of the file's. Where it is one of `taken`, the name gets a number.
-pub(crate) fn lasting(settings: &DeviceSettings<'_>, name: &str, taken: &dyn Fn(&str) -> bool) -> LastingFile {
+/// The files for these settings; `name` is part of that of the device. Where it is one of `taken`, the name gets a number.
+pub(crate) fn lasting(settings: &DeviceSettings<'_>, name: &str, taken: &dyn Fn(&str) -> bool) -> Vec<LastingFile> {
     let DeviceSettings { device, manager, survey, .. } = *settings;
     if let Some(others) = sharing(device, manager, survey) {
         let path = manager.file.as_ref().map(|file| file.display().to_string()).unwrap_or_default();
@@ -39,11 +40,96 @@ pub(crate) fn lasting(settings: &DeviceSettings<'_>, name: &str, taken: &dyn Fn(
         );
         let skipped = vec![Risk::new(device, text)];
         let (device, manager) = (device.to_owned(), manager.to_string());
-        return LastingFile { device, manager, path, content: String::new(), mode: 0o644, skipped };
+        return vec![LastingFile { device, manager, path, content: String::new(), mode: 0o644, skipped }];
     }
     let first = made(settings, name);
     let mut numbered = (2..).map(|number| made(settings, &format!("{name}-{number}")));
-    if taken(&first.path) { numbered.find(|file| !taken(&file.path)).unwrap_or(first) } else { first }
+    let of_device = if taken(&first.path) { numbered.find(|file| !taken(&file.path)).unwrap_or(first) } else { first };
+    let mut files = own_routes(settings);
+    if files.is_empty() || !of_device.content.is_empty() || !of_device.skipped.is_empty() {
+        files.insert(0, of_device);
+    }
+    files
+}
+
+/// A file for each route of ours that systemd-networkd or netplan is to make. All that the route has is in it, since they make a
+/// route of each section, or drop all but the first: a later change of the route replaces the file.
+fn own_routes(settings: &DeviceSettings<'_>) -> Vec<LastingFile> {
+    let DeviceSettings { device, manager, items, survey, .. } = *settings;
+    let Some(directory) = manager.additions(device) else { return Vec::new() };
+    let items: Vec<&Item> = items.iter().filter(|item| item.device() == Some(device)).collect();
+    let ours = export::by_route(&items).into_iter().filter(|(place, _)| why_not(settings, place).is_none());
+    let file = |(place, _): (&RouteItem, Vec<&Item>)| {
+        let items = place.settings();
+        let (made, ending, mode) = match manager.kind {
+            ManagerKind::Netplan => (export::netplan_file(&items, device, survey), "yaml", 0o600),
+            _ => (export::networkd_drop_in(&items, device, &BTreeSet::new()), "conf", 0o644),
+        };
+        let path = format!("{directory}/{}.{ending}", file_of(place));
+        let (device, manager) = (device.to_owned(), manager.to_string());
+        LastingFile { device, manager, path, content: made.content, mode, skipped: made.skipped }
+    };
+    ours.map(file).collect()
+}
+
+/// The name of the file that keeps a route, without its ending.
+fn file_of(place: &RouteItem) -> String {
+    let priority = place.metric.map_or_else(String::new, |metric| format!("-metric-{metric}"));
+    format!("{ROUTE_FILE}{}{priority}", place.network.replace('/', "-"))
+}
+
+/// Why a file can't keep what a route has; none if the route is ours alone.
+fn why_not(settings: &DeviceSettings<'_>, place: &RouteItem) -> Option<String> {
+    let DeviceSettings { manager, actions, before, .. } = *settings;
+    let is_kept =
+        || manager.routes.iter().any(|name| name.rsplit_once('.').map(|(stem, _)| stem) == Some(&file_of(place)));
+    let route = &place.route;
+    if !route.is_plain() {
+        return Some(NOT_PLAIN.to_owned());
+    }
+    if !is_new(route, actions, before) && !is_kept() {
+        let kind = manager.kind.name();
+        return Some(match manager.kind {
+            ManagerKind::Netplan => {
+                format!("{kind} has the route already, and takes nothing more of it from another file")
+            }
+            _ => format!("{kind} has the route already, and would make a second one of another file"),
+        });
+    }
+    if route.hops().len() != 1 || route.nexthop_object().is_some() {
+        return Some(format!("{} is told of routes with one gateway only", manager.kind.name()));
+    }
+    let is_fixed = manager.kind != ManagerKind::Netplan || !place.is_leased;
+    (!is_fixed).then(|| "its gateway comes with a lease, the next of which may bring another one".to_owned())
+}
+
+/// What somebody can do by hand where no file keeps what a route has.
+fn by_hand(settings: &DeviceSettings<'_>, place: &RouteItem, own: &[&Item]) -> String {
+    let DeviceSettings { device, manager, actions, before, survey, .. } = *settings;
+    let is_new = is_new(&place.route, actions, before);
+    let (route, mut made) = (&place.route, FileDraft::default());
+    let lines = match manager.kind {
+        ManagerKind::Netplan => export::netplan_settings(own, &mut made),
+        _ => export::networkd_route(own, &mut made),
+    };
+    let lines = lines.lines().map(str::trim).collect::<Vec<_>>().join(", ");
+    let written = match manager.kind {
+        _ if lines.is_empty() || place.is_leased || is_new => String::new(),
+        ManagerKind::Netplan => format!("write {lines} to the route where netplan has it, or "),
+        _ => format!(
+            "write {lines} into the [Route] section with its gateway (in the place of Gateway= in [Network]), or "
+        ),
+    };
+    let command = match &route.hops()[..] {
+        [_] if route.is_plain() && route.nexthop_object().is_none() && !is_new => {
+            let family = if route.is_v6() { "ip -6" } else { "ip" };
+            let (to, device) = (route_text::destination(route), shell_word(device));
+            let (_, metrics) = named(own, &route.metrics());
+            format!("{family} route change $({family} route show exact {to} dev {device}) dev {device}{metrics}")
+        }
+        _ => route_text::command(if is_new { "replace" } else { "change" }, route, &survey.names()),
+    };
+    if command.starts_with('#') { String::new() } else { format!("; {written}let your network's start run: {command}") }
 }
 
 /// The other devices that a file of systemd-networkd is for.
@@ -63,21 +149,28 @@ fn made(settings: &DeviceSettings<'_>, name: &str) -> LastingFile {
     let DeviceSettings { device, manager, items, actions, before, survey } = *settings;
     let word = shell_word(device);
     let mut left_out = FileDraft::default();
-    let is_plain = |item: &&Item| item.route().is_none_or(|place| place.route.is_plain());
-    let (items, others): (Vec<&Item>, Vec<&Item>) = items.iter().partition(is_plain);
-    others.into_iter().for_each(|item| left_out.skip(item, NOT_PLAIN));
+    let by_file = manager.additions(device).is_some();
+    let here = |item: &&Item| item.route().is_none_or(|place| !by_file && place.route.is_plain());
+    let (items, others): (Vec<&Item>, Vec<&Item>) = items.iter().partition(here);
+    for (place, own) in export::by_route(&others) {
+        if let Some(why) = if by_file { why_not(settings, place) } else { Some(NOT_PLAIN.to_owned()) } {
+            let why = format!("{why}{}", if by_file { by_hand(settings, place, &own) } else { String::new() });
+            // What is the kernel's own value needs no file.
+            own.iter().filter(|item| item.value != Value::Auto).for_each(|item| left_out.skip(item, &why));
+        }
+    }
     let items: Vec<Item> = items.into_iter().cloned().collect();
     let mut script =
         |test: &str| HookScript::of(device, &items, actions, before, survey, &mut left_out).text(HEADER, test);
     let (path, content, mode, skipped) = match manager.kind {
         ManagerKind::Networkd => {
-            let made = export::networkd_drop_in(&items, device);
-            let base = manager
-                .file
-                .as_ref()
-                .and_then(|file| file.file_name())
-                .map_or_else(|| format!("70-{device}.network"), |name| name.to_string_lossy().into_owned());
-            (format!("/etc/systemd/network/{base}.d/90-{name}.conf"), made.content, 0o644, made.skipped)
+            let made = export::networkd_drop_in(&items, device, &BTreeSet::new());
+            (
+                format!("{}/90-{name}.conf", manager.additions(device).unwrap_or_default()),
+                made.content,
+                0o644,
+                made.skipped,
+            )
         }
         ManagerKind::Netplan => {
             let made = export::netplan_file(&items, device, survey);
@@ -124,10 +217,8 @@ pub(crate) fn of_plan(plan: &Plan, survey: &Survey) -> Vec<LastingFile> {
         let taken = |path: &str| files.iter().any(|file| file.path == path);
         let (actions, before) = (&plan.actions, &survey.snapshot);
         let settings = DeviceSettings { device: &device, manager, items: &items, actions, before, survey };
-        let file = lasting(&settings, "windtunnel", &taken);
-        if !file.content.is_empty() || !file.skipped.is_empty() {
-            files.push(file);
-        }
+        let made = lasting(&settings, "windtunnel", &taken);
+        files.extend(made.into_iter().filter(|file| !file.content.is_empty() || !file.skipped.is_empty()));
     }
     files
 }

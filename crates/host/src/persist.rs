@@ -183,16 +183,17 @@ fn manager_file(
         persisted.notes.push(Risk::new(device, text));
         return Ok(());
     };
-    let taken = |path: &str| persisted.files.iter().any(|file| file.path == Path::new(path));
+    let others: Vec<PathBuf> = persisted.files.iter().map(|file| file.path.clone()).collect();
+    let taken = |path: &str| others.iter().any(|other| other == Path::new(path));
     let settings = DeviceSettings { device, manager, items: &items, actions, before, survey };
-    let LastingFile { path, content, mode, skipped, .. } = lasting(&settings, &file_name(checkpoint.id), &taken);
-    persisted.notes.extend(
-        skipped.into_iter().map(|risk| Risk::new(&risk.key, format!("{}: this ends with the next reboot", risk.text))),
-    );
-    if !content.is_empty() {
-        let path = PathBuf::from(path);
-        let old = system.read_file(&path)?.map(|bytes| to_hex(&bytes));
-        persisted.files.push(FileChange { path, old, new: Some(to_hex(content.as_bytes())), mode });
+    for LastingFile { path, content, mode, skipped, .. } in lasting(&settings, &file_name(checkpoint.id), &taken) {
+        let ends = |risk: Risk| Risk::new(&risk.key, format!("{}: this ends with the next reboot", risk.text));
+        persisted.notes.extend(skipped.into_iter().map(ends));
+        if !content.is_empty() {
+            let path = PathBuf::from(path);
+            let old = system.read_file(&path)?.map(|bytes| to_hex(&bytes));
+            persisted.files.push(FileChange { path, old, new: Some(to_hex(content.as_bytes())), mode });
+        }
     }
     Ok(())
 }

@@ -1,11 +1,15 @@
 use crate::change::{Change, Place};
-use crate::knob::{Knob, Value};
-use crate::read::Survey;
+use crate::knob::{ALL, Knob, Value};
+use crate::read::{Survey, route_value};
 use crate::route_text::{self, Names};
 use crate::snapshot::{RouteIndex, Snapshot};
 use crate::system::Action;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
-use wt_sys::route::{PRIORITY_V6, Route};
+use wt_sys::route::{PRIORITY_V6, PROTO_RA, Route};
+
+/// `RTPROT_DHCP`.
+const PROTO_DHCP: u8 = 16;
 
 /// One setting to be exported.
 #[derive(Debug, Clone)]
@@ -46,6 +50,8 @@ pub(crate) struct RouteItem {
     pub(crate) network: String,
     /// The next router.
     pub(crate) gateway: Option<IpAddr>,
+    /// Whether the next router comes with a lease or an advertisement, the next of which may bring another.
+    pub(crate) is_leased: bool,
     /// Its priority, if it isn't the usual one.
     pub(crate) metric: Option<u32>,
     /// The route.
@@ -56,6 +62,14 @@ impl RouteItem {
     /// Whether it is a default route.
     pub(crate) fn is_default(&self) -> bool {
         self.route.destination().1 == 0
+    }
+
+    /// All that it lays down, not only what was changed.
+    pub(crate) fn settings(&self) -> Vec<Item> {
+        let metrics = self.route.metrics();
+        let set = |knob: &Knob| route_value(knob, &metrics).filter(|value| *value != Value::Auto);
+        let item = |(key, value)| Item { key, value, place: ItemPlace::Route(Box::new(self.clone())) };
+        ALL.iter().filter_map(|knob| Some((knob.name, set(knob)?))).map(item).collect()
     }
 }
 
@@ -106,7 +120,11 @@ pub(crate) fn items<'a>(
     survey: &Survey,
 ) -> Vec<Item> {
     let (routes, names) = (RouteIndex::of(&wanted.routes), survey.names());
-    changes.into_iter().filter_map(|change| item(change, wanted, &routes, &names)).collect()
+    let mut leased = BTreeSet::new();
+    for route in survey.snapshot.routes.iter().filter(|route| matches!(route.protocol(), PROTO_DHCP | PROTO_RA)) {
+        leased.extend(route.hops().into_iter().filter_map(|hop| Some((hop.device, hop.gateway?))));
+    }
+    changes.into_iter().filter_map(|change| item(change, wanted, &routes, &names, &leased)).collect()
 }
 
 /// A congestion control of another system's whole host.
@@ -116,7 +134,10 @@ pub(super) fn congestion_control(value: &Value) -> Option<Item> {
     Some(Item { key: knob.name, value: value.clone(), place })
 }
 
-fn item(change: &Change, wanted: &Snapshot, routes: &RouteIndex<'_>, names: &Names) -> Option<Item> {
+/// Devices and gateways over them.
+type Gateways = BTreeSet<(u32, IpAddr)>;
+
+fn item(change: &Change, wanted: &Snapshot, routes: &RouteIndex<'_>, names: &Names, leased: &Gateways) -> Option<Item> {
     let knob = Knob::find(&change.key).ok()?;
     let place = match &change.place {
         Place::Host => {
@@ -128,13 +149,13 @@ fn item(change: &Change, wanted: &Snapshot, routes: &RouteIndex<'_>, names: &Nam
         Place::Connections(_) => return None,
         Place::Route(key) => {
             let route = routes.get_hex(key)?;
-            ItemPlace::Route(Box::new(route_item(route, names)))
+            ItemPlace::Route(Box::new(route_item(route, names, leased)))
         }
     };
     Some(Item { key: knob.name, value: change.new.clone(), place })
 }
 
-fn route_item(route: &Route, names: &Names) -> RouteItem {
+fn route_item(route: &Route, names: &Names, leased: &Gateways) -> RouteItem {
     let hops = route.hops();
     let hop = hops.first();
     let (address, bits) = route.destination();
@@ -143,6 +164,7 @@ fn route_item(route: &Route, names: &Names) -> RouteItem {
         device: hop.map_or_else(String::new, |hop| names.get(hop.device)),
         network: format!("{address}/{bits}"),
         gateway: hop.and_then(|hop| hop.gateway),
+        is_leased: hop.and_then(|hop| Some((hop.device, hop.gateway?))).is_some_and(|hop| leased.contains(&hop)),
         metric: Some(route.priority()).filter(|metric| *metric != usual),
         route: route.clone(),
     }

@@ -5,9 +5,8 @@ use crate::knob::Value;
 use crate::read::Survey;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use wt_sys::route::Route;
 
-/// `RTPROT_DHCP`.
-const PROTO_DHCP: u8 = 16;
 const FIRST_LINE: &str = "# Written by windtunnel.\n";
 
 /// The settings of each device; those of the whole host are noted as left out.
@@ -37,6 +36,10 @@ pub(crate) fn by_route<'a>(items: &[&'a Item]) -> Vec<(&'a RouteItem, Vec<&'a It
     routes
 }
 
+fn is_among(there: &BTreeSet<Route>, route: &RouteItem) -> bool {
+    there.iter().any(|other| other.key() == route.route.key())
+}
+
 fn links<'a>(items: &[&'a Item]) -> Vec<&'a Item> {
     items.iter().filter(|item| matches!(item.place, ItemPlace::Link { .. })).copied().collect()
 }
@@ -56,7 +59,7 @@ pub(super) fn networkd(items: &[Item], survey: &Survey) -> Files {
         by_device(items, &mut made, "systemd reads settings of the whole host from sysctl.d; see --to sysctl.d");
     for (device, items) in devices {
         let owned: Vec<Item> = items.iter().map(|item| (*item).clone()).collect();
-        let drop_in = networkd_drop_in(&owned, device);
+        let drop_in = networkd_drop_in(&owned, device, &survey.snapshot.routes);
         let base = survey.managers.devices.get(device).and_then(|manager| manager.file.as_ref()?.file_name());
         let base = base.map_or_else(|| format!("70-{device}.network"), |name| name.to_string_lossy().into_owned());
         if !drop_in.content.is_empty() {
@@ -75,8 +78,9 @@ pub(super) fn networkd(items: &[Item], survey: &Survey) -> Files {
     (files, made.skipped)
 }
 
-/// The drop-in for the `.network` file of a device. What belongs into a `.link` file is noted as left out.
-pub(crate) fn networkd_drop_in(items: &[Item], device: &str) -> FileDraft {
+/// The drop-in for the `.network` file of a device. What belongs into a `.link` file is noted as left out, and of a route that is
+/// there already, that its section is for somebody to put in the place of what makes it.
+pub(crate) fn networkd_drop_in(items: &[Item], device: &str, there: &BTreeSet<Route>) -> FileDraft {
     let mut made = FileDraft::default();
     let items: Vec<&Item> = items.iter().filter(|item| item.device() == Some(device)).collect();
     let mut text = String::new();
@@ -97,7 +101,12 @@ pub(crate) fn networkd_drop_in(items: &[Item], device: &str) -> FileDraft {
     for (route, settings) in by_route(&items) {
         let lines = networkd_route(&settings, &mut made);
         if !lines.is_empty() {
-            let _ = write!(text, "\n[Route]\n{}{lines}", networkd_target(route));
+            let note = if is_among(there, route) {
+                "# In the place of what makes this route already (Gateway=, a lease): of two, systemd-networkd makes two routes.\n"
+            } else {
+                ""
+            };
+            let _ = write!(text, "\n[Route]\n{note}{}{lines}", networkd_target(route));
         }
     }
     if !text.is_empty() {
@@ -124,9 +133,10 @@ fn queue_limit(qdisc: &Value, items: &[&Item]) -> String {
 
 fn networkd_target(route: &RouteItem) -> String {
     let mut text = String::new();
-    let by_dhcp = route.route.protocol() == PROTO_DHCP && !route.route.is_v6();
     match route.gateway {
-        Some(_) if by_dhcp => text.push_str("Gateway=_dhcp4\n"),
+        Some(_) if route.is_leased => {
+            text.push_str(if route.route.is_v6() { "Gateway=_ipv6ra\n" } else { "Gateway=_dhcp4\n" })
+        }
         Some(gateway) => {
             let _ = writeln!(text, "Gateway={gateway}");
         }
@@ -144,7 +154,7 @@ fn networkd_target(route: &RouteItem) -> String {
     text
 }
 
-fn networkd_route(settings: &[&Item], made: &mut FileDraft) -> String {
+pub(crate) fn networkd_route(settings: &[&Item], made: &mut FileDraft) -> String {
     let mut text = String::new();
     for item in settings {
         let Some(number) = item.number() else {
@@ -342,7 +352,7 @@ pub(super) fn netplan(items: &[Item], survey: &Survey) -> Files {
     let mut kinds: BTreeMap<&str, String> = BTreeMap::new();
     for (device, items) in devices {
         let owned: Vec<Item> = items.iter().map(|item| (*item).clone()).collect();
-        let (kind, text) = netplan_device(&owned, device, survey, &mut made);
+        let (kind, text) = netplan_device(&owned, device, survey, &survey.snapshot.routes, &mut made);
         if !text.is_empty() {
             kinds.entry(kind).or_default().push_str(&text);
         }
@@ -357,7 +367,7 @@ pub(super) fn netplan(items: &[Item], survey: &Survey) -> Files {
 /// The file of one device.
 pub(crate) fn netplan_file(items: &[Item], device: &str, survey: &Survey) -> FileDraft {
     let mut made = FileDraft::default();
-    let (kind, text) = netplan_device(items, device, survey, &mut made);
+    let (kind, text) = netplan_device(items, device, survey, &BTreeSet::new(), &mut made);
     if !text.is_empty() {
         made.content = netplan_document(&BTreeMap::from([(kind, text)]));
     }
@@ -372,7 +382,13 @@ fn netplan_document(kinds: &BTreeMap<&str, String>) -> String {
     format!("{FIRST_LINE}network:\n  version: 2\n{body}")
 }
 
-fn netplan_device(items: &[Item], device: &str, survey: &Survey, made: &mut FileDraft) -> (&'static str, String) {
+fn netplan_device(
+    items: &[Item],
+    device: &str,
+    survey: &Survey,
+    there: &BTreeSet<Route>,
+    made: &mut FileDraft,
+) -> (&'static str, String) {
     let items: Vec<&Item> = items.iter().filter(|item| item.device() == Some(device)).collect();
     let kind = match survey.link(device).and_then(|link| link.kind.as_deref()) {
         Some("bridge") => "bridges",
@@ -393,15 +409,44 @@ fn netplan_device(items: &[Item], device: &str, survey: &Survey, made: &mut File
             _ => made.skip(item, "netplan has no such value of a device"),
         }
     }
-    let routes: String =
-        by_route(&items).into_iter().filter_map(|(route, settings)| netplan_route(route, &settings, made)).collect();
+    let routes: String = by_route(&items)
+        .into_iter()
+        .filter_map(|(route, settings)| netplan_route(route, &settings, there, made))
+        .collect();
     if !routes.is_empty() {
         let _ = write!(text, "      routes:\n{routes}");
     }
     if text.is_empty() { (kind, text) } else { (kind, format!("    {}:\n{text}", yaml_word(device))) }
 }
 
-fn netplan_route(route: &RouteItem, settings: &[&Item], made: &mut FileDraft) -> Option<String> {
+fn netplan_route(
+    route: &RouteItem,
+    settings: &[&Item],
+    there: &BTreeSet<Route>,
+    made: &mut FileDraft,
+) -> Option<String> {
+    let lines = netplan_settings(settings, made);
+    if lines.is_empty() {
+        return None;
+    }
+    let to = if route.is_default() && route.gateway.is_some() { "default".to_owned() } else { route.network.clone() };
+    let mut text = String::new();
+    if is_among(there, route) {
+        text.push_str("        # In the place of the entry that makes this route already: netplan takes nothing from a second one.\n");
+    }
+    let _ = writeln!(text, "        - to: \"{to}\"");
+    match route.gateway {
+        Some(gateway) => drop(writeln!(text, "          via: \"{gateway}\"")),
+        None => text.push_str("          scope: link\n"),
+    }
+    if let Some(metric) = route.metric {
+        let _ = writeln!(text, "          metric: {metric}");
+    }
+    Some(text + &lines)
+}
+
+/// Lines for what a route of netplan can have.
+pub(crate) fn netplan_settings(settings: &[&Item], made: &mut FileDraft) -> String {
     let mut lines = String::new();
     for item in settings {
         match (item.key, item.number()) {
@@ -412,19 +457,7 @@ fn netplan_route(route: &RouteItem, settings: &[&Item], made: &mut FileDraft) ->
             _ => made.skip(item, "netplan has no such value of a route"),
         }
     }
-    if lines.is_empty() {
-        return None;
-    }
-    let to = if route.is_default() && route.gateway.is_some() { "default".to_owned() } else { route.network.clone() };
-    let mut text = format!("        - to: \"{to}\"\n");
-    match route.gateway {
-        Some(gateway) => drop(writeln!(text, "          via: \"{gateway}\"")),
-        None => text.push_str("          scope: link\n"),
-    }
-    if let Some(metric) = route.metric {
-        let _ = writeln!(text, "          metric: {metric}");
-    }
-    Some(text + &lines)
+    lines
 }
 
 // nmstate.

@@ -17,8 +17,8 @@ mod windows;
 
 pub use file::ExportFile;
 pub(crate) use file::FileDraft;
-pub(crate) use item::{Item, commands_for, items};
-pub(crate) use managers::{by_route, netplan_file, networkd_drop_in};
+pub(crate) use item::{Item, RouteItem, commands_for, items};
+pub(crate) use managers::{by_route, netplan_file, netplan_settings, networkd_drop_in, networkd_route};
 
 use crate::change::{DROP_IN, Plan, Risk};
 use crate::drop_in::assignment;

@@ -63,7 +63,7 @@ pub(super) fn add(plan: &mut Plan, survey: &Survey) {
                         knob.name,
                         format!(
                             "{manager} configures {name} and may set it back, at the latest when the lease is renewed, \
-                             unless it is told so, which a confirmation does"
+                             unless it is told so, which a confirmation does where it can"
                         ),
                     );
                 }

@@ -32,6 +32,8 @@ pub struct Manager {
     pub kind: ManagerKind,
     /// The file in which it found the device.
     pub file: Option<PathBuf>,
+    /// Names of the files with which it keeps routes of ours.
+    pub routes: BTreeSet<String>,
 }
 
 /// Programs that configure devices.
@@ -70,6 +72,22 @@ impl std::fmt::Display for Manager {
     }
 }
 
+/// What the name of a file begins with that keeps a route of ours.
+pub(crate) const ROUTE_FILE: &str = "90-windtunnel-route-";
+
+impl Manager {
+    /// The directory of files that add to what it says of a device; none if it runs scripts instead.
+    pub(crate) fn additions(&self, device: &str) -> Option<String> {
+        let base = self.file.as_ref().and_then(|file| file.file_name());
+        let base = base.map_or_else(|| format!("70-{device}.network"), |name| name.to_string_lossy().into_owned());
+        match self.kind {
+            ManagerKind::Networkd => Some(format!("/etc/systemd/network/{base}.d")),
+            ManagerKind::Netplan => Some("/etc/netplan".to_owned()),
+            ManagerKind::NetworkManager | ManagerKind::Ifupdown | ManagerKind::Dhclient => None,
+        }
+    }
+}
+
 impl Managers {
     /// Looks for them. What can't be read isn't there.
     pub fn find(system: &mut dyn System, links: &[Link]) -> Self {
@@ -77,7 +95,13 @@ impl Managers {
             .iter()
             .any(|directory| names(system, directory).iter().any(|name| name.ends_with(".yaml")));
         let devices = links.iter().filter(|link| !link.loopback);
-        let devices = devices.filter_map(|link| Some((link.name.clone(), manager(system, link, netplan)?))).collect();
+        let with_routes = |link: &Link| {
+            let mut manager = manager(system, link, netplan)?;
+            let own = manager.additions(&link.name).map(|directory| names(system, &directory)).unwrap_or_default();
+            manager.routes = own.into_iter().filter(|name| name.starts_with(ROUTE_FILE)).collect();
+            Some((link.name.clone(), manager))
+        };
+        let devices = devices.filter_map(with_routes).collect();
         Self { tuned: tuned(system), devices, netplan }
     }
 }
@@ -109,21 +133,21 @@ fn manager(system: &mut dyn System, link: &Link, netplan: bool) -> Option<Manage
         if managed {
             let by_netplan = file.as_ref().is_some_and(|file| file.to_string_lossy().contains("-netplan-"));
             let kind = if by_netplan { ManagerKind::Netplan } else { ManagerKind::Networkd };
-            return Some(Manager { kind, file });
+            return Some(Manager { kind, file, routes: BTreeSet::new() });
         }
     }
     if let Some(state) = text(system, &format!("/run/NetworkManager/devices/{}", link.index))
         && field(&state, "connection-uuid").is_some()
     {
-        return Some(Manager { kind: ManagerKind::NetworkManager, file: None });
+        return Some(Manager { kind: ManagerKind::NetworkManager, file: None, routes: BTreeSet::new() });
     }
     if netplan && netplan_names(system, &link.name) {
-        return Some(Manager { kind: ManagerKind::Netplan, file: None });
+        return Some(Manager { kind: ManagerKind::Netplan, file: None, routes: BTreeSet::new() });
     }
     // Whoever has started it, its own script sets the routes again with each lease.
     let mut pids = ["-", "."].iter().map(|mark| format!("/run/dhclient{mark}{}.pid", link.name));
     if let Some(file) = pids.find(|path| text(system, path).is_some()) {
-        return Some(Manager { kind: ManagerKind::Dhclient, file: Some(PathBuf::from(file)) });
+        return Some(Manager { kind: ManagerKind::Dhclient, file: Some(PathBuf::from(file)), routes: BTreeSet::new() });
     }
     let file = "/etc/network/interfaces";
     let interfaces = text(system, file)?;
@@ -131,7 +155,7 @@ fn manager(system: &mut dyn System, link: &Link, netplan: bool) -> Option<Manage
         let mut words = line.split_whitespace();
         words.next() == Some("iface") && words.next() == Some(link.name.as_str())
     });
-    named.then(|| Manager { kind: ManagerKind::Ifupdown, file: Some(PathBuf::from(file)) })
+    named.then(|| Manager { kind: ManagerKind::Ifupdown, file: Some(PathBuf::from(file)), routes: BTreeSet::new() })
 }
 
 /// Whether a file of netplan names the device as a key.

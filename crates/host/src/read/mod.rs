@@ -20,6 +20,7 @@ mod values;
 pub use chain::{Assignment, Chain};
 pub use findings::{Finding, Severity};
 pub use kernel::{Caveat, KernelVersion, caveats};
+pub(crate) use manager::ROUTE_FILE;
 pub use manager::{Manager, ManagerKind, Managers, TunedDaemon};
 pub use report::Report;
 pub use rows::{Adapter, Clamp, Congestion, KnobRow, Origin, RouteRow};

@@ -447,6 +447,11 @@ impl<'a> RouteIndex<'a> {
         self.get(&from_hex(key)?)
     }
 
+    /// Routes with this key in hexadecimal digits.
+    pub(crate) fn count_hex(&self, key: &str) -> usize {
+        from_hex(key).map_or(0, |key| self.count(&key))
+    }
+
     /// Routes with this key.
     pub(crate) fn count(&self, key: &[u8]) -> usize {
         self.0.get(key).map_or(0, Vec::len)

@@ -7,7 +7,7 @@ use crate::change::{Change, Checkpoint, CheckpointId, Pending, Phase, Place};
 use crate::knob::Value;
 use crate::persist::losers;
 use crate::read::{KernelVersion, Survey, Values};
-use crate::snapshot::Snapshot;
+use crate::snapshot::{RouteIndex, Snapshot};
 use crate::system::{Identity, System};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -102,7 +102,7 @@ pub struct Drift {
     pub expected: Value,
     /// What it is; `null` if it is gone.
     pub found: Option<Value>,
-    /// What has become of its device, if that was renamed, removed or replaced.
+    /// What has become of its device, if that was renamed, removed or replaced; that its route isn't the only one of its kind.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
@@ -156,23 +156,31 @@ pub fn verify(system: &mut dyn System, store: &Store, survey: &Survey) -> Result
     Ok(report)
 }
 
-/// What isn't as a change made it. A device that was renamed, or isn't the one that it was, counts as gone.
+/// What isn't as a change made it. A device that was renamed, or isn't the one that it was, counts as gone; a route beside which there
+/// is another with its target and priority may be passed by.
 pub(crate) fn drift(checkpoint: &Checkpoint, now: &Snapshot, kernel: KernelVersion, here: &Identity) -> Vec<Drift> {
     let devices = Relocation::of(&checkpoint.before.devices, now, checkpoint.is_of(here));
     let values = Values::of(now, kernel);
+    let (routes, alone) = (RouteIndex::of(&now.routes), RouteIndex::of(&checkpoint.wanted.routes));
     let row = |change: &Change| {
+        let several = match &change.place {
+            Place::Route(key) if alone.count_hex(key) < 2 => routes.count_hex(key) > 1,
+            _ => false,
+        };
+        let several =
+            several.then_some("several routes have its target and priority now, so that others may be followed");
         let moved = match &change.place {
             Place::Link(name) => devices.whereabouts(name, now),
             Place::Host | Place::Route(_) | Place::Connections(_) => None,
         };
         let found = if moved.is_some() { None } else { values.get(change) };
-        (found.as_ref() != Some(&change.new)).then(|| Drift {
+        (several.is_some() || found.as_ref() != Some(&change.new)).then(|| Drift {
             id: checkpoint.id,
             key: change.key.clone(),
             target: change.target.clone(),
             expected: change.new.clone(),
             found,
-            note: moved,
+            note: moved.or(several.map(str::to_owned)),
         })
     };
     checkpoint.changes.iter().filter_map(row).collect()

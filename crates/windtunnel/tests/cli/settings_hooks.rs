@@ -135,3 +135,123 @@ fn a_route_with_an_encapsulation_gets_no_command_and_no_file_and_that_is_said() 
     assert!(!ran.out.contains("ip route change") && !ran.out.contains("wrote"), "{}", ran.out);
     assert_eq!((ran.out + &ran.err).matches("it has an encapsulation").count(), 5);
 }
+
+/// systemd-networkd and netplan: who configures the device, and where a route of ours is kept.
+const BY_FILE: [(&str, &str); 2] = [
+    (
+        "NETWORK_FILE=/etc/systemd/network/10-lan.network",
+        "/etc/systemd/network/10-lan.network.d/90-windtunnel-route-192.0.2.0-24.conf",
+    ),
+    ("NETWORK_FILE=/run/systemd/network/10-netplan-v0.network", "/etc/netplan/90-windtunnel-route-192.0.2.0-24.yaml"),
+];
+
+fn by_file(file: &str, text: &str) -> String {
+    format!(
+        "n=$(ip -o link show v0 | cut -d: -f1); mkdir -p $ROOT/run/systemd/netif/links; ip -6 route del default
+         printf 'ADMIN_STATE=configured\\n{file}\\n' > $ROOT/run/systemd/netif/links/$n
+         {text}"
+    )
+}
+
+#[test]
+fn a_route_that_a_manager_makes_by_its_own_files_gets_no_second_one_and_what_to_do_by_hand_is_said() {
+    for (file, _) in BY_FILE {
+        for (proto, written) in [("static", true), ("dhcp", false)] {
+            let directory = directory();
+            let ran = script(
+                directory.path(),
+                &by_file(
+                    file,
+                    &format!(
+                        "route() {{ ip route replace default via 10.0.0.2 dev v0 proto {proto}; }}; route
+                         wt plan initcwnd=20 initrwnd=30 --to default > plan; wt apply initcwnd=20 initrwnd=30 --to default --yes > out; find $ROOT/etc -name '*windtunnel*'
+                         grep -h -o 'rite [^ ]*=*:* *20' plan out; grep -c 'this ends with the next reboot' plan; route
+                         eval \"$(sed -n 's/^initcwnd: .* run: \\(.*\\): this ends with the next reboot/\\1/p' out)\"; ip route show default; tail -1 out"
+                    ),
+                ),
+            );
+            let lines = if written { 4 } else { 0 };
+            assert_eq!(ran.out.matches("20\n").count(), lines, "{file} {proto}: {}{}", ran.out, ran.err);
+            let stays = format!(
+                "default via 10.0.0.2 dev v0 proto {proto} initcwnd 20 initrwnd 30 \nChange 1 is in force and stays, but for what is said above."
+            );
+            assert!(ran.out.contains(&stays) && !ran.out.contains("/etc/"), "{file} {proto}: {}{}", ran.out, ran.err);
+        }
+    }
+}
+
+#[test]
+fn all_changes_of_a_route_of_our_own_are_in_one_file_which_goes_with_the_first() {
+    for (file, path) in BY_FILE {
+        let directory = directory();
+        let ran = script(
+            directory.path(),
+            &by_file(
+                file,
+                &format!(
+                    "for what in initcwnd=20 mtu=1400 initcwnd=30; do wt apply $what --to 192.0.2.0/24 --yes > out || cat out; done; cd $ROOT
+                     find etc -name '*windtunnel*'; cat .{path}; wt undo > out || cat out; grep -c 20 .{path}; wt undo > out; wt undo > out; find etc -name '*windtunnel*'"
+                ),
+            ),
+        );
+        assert!(ran.out.starts_with(&format!("{}\n", path.trim_start_matches('/'))), "{}{}", ran.out, ran.err);
+        assert!(ran.out.contains("1400\n") && ran.out.contains("30\n") && ran.out.ends_with("\n1\n"), "{}", ran.out);
+        assert!(!ran.out.contains(": 20\n") && !ran.out.contains("=20\n"), "{}", ran.out);
+    }
+}
+
+#[test]
+fn a_gateway_that_comes_with_a_lease_is_named_so_or_not_written() {
+    for ((file, path), wanted) in BY_FILE.into_iter().zip(["Gateway=_dhcp4\n", "its gateway comes with a lease"]) {
+        let directory = directory();
+        let ran = script(
+            directory.path(),
+            &by_file(
+                file,
+                &format!(
+                    "ip route replace default via 10.0.0.2 dev v0 proto dhcp
+                     wt apply initcwnd=20 --to 192.0.2.0/24 --yes; cat $ROOT{path}"
+                ),
+            ),
+        );
+        assert!(ran.out.contains(wanted), "{}{}", ran.out, ran.err);
+    }
+}
+
+#[test]
+fn netplan_generates_each_route_once_with_all_that_it_has() {
+    let directory = directory();
+    let ran = script(
+        directory.path(),
+        &by_file(
+            BY_FILE[1].0,
+            "mkdir -p $ROOT/etc/netplan; cat > $ROOT/etc/netplan/50-base.yaml <<'END'
+network:
+  version: 2
+  ethernets:
+    v0:
+      addresses: [10.0.0.1/24]
+      routes:
+        - to: default
+          via: 10.0.0.2
+END
+             chmod 600 $ROOT/etc/netplan/*; apply() { wt apply $1 --to $2 --yes > out || cat out; }; apply initcwnd=20 default; apply initcwnd=40 192.0.2.0/24; apply initrwnd=50 192.0.2.0/24
+             netplan generate --root-dir $ROOT >&2 || exit 9; cat $ROOT/run/systemd/network/*v0*",
+        ),
+    );
+    let wanted = "[Route]\nDestination=192.0.2.0/24\nGateway=10.0.0.2\nInitialCongestionWindow=40\nInitialAdvertisedReceiveWindow=50\n";
+    assert!(ran.code == 0 && ran.out.contains(wanted), "{}{}", ran.out, ran.err);
+    assert_eq!(ran.out.matches("[Route]").count(), 2, "{}", ran.out);
+}
+
+#[test]
+fn a_second_route_beside_the_changed_one_is_no_route_as_the_change_made_it() {
+    let directory = directory();
+    let ran = script(
+        directory.path(),
+        "wt apply initcwnd=20 --to default --yes > out || cat out; wt verify > out; echo $?
+         ip route prepend default via 10.0.0.2 dev v0 proto 99; wt verify; echo $?; wt check --offline > out; echo $?",
+    );
+    assert!(ran.out.starts_with("0\n") && ran.out.ends_with("made.\n1\n1\n"), "{}{}", ran.out, ran.err);
+    assert!(ran.out.contains("was made 20, and several routes have its target and priority now"), "{}", ran.out);
+}

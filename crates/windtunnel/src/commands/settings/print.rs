@@ -43,7 +43,7 @@ pub(super) fn plan(plan: &Plan) {
     }
     if plan.is_empty() && !plan.changes.is_empty() {
         say!(
-            "\nEverything is so already; nothing would be written now. apply and confirm would make it stay after a reboot."
+            "\nEverything is so already; nothing would be written now. apply and confirm would make it stay after a reboot, where that can be."
         );
     } else if plan.is_empty() {
         say!("\nEverything is so already; nothing would be written.");
@@ -105,7 +105,8 @@ pub(super) fn applied(applied: &ApplyOutcome) {
         }
         None => {
             applied.files.iter().for_each(|file| say!("wrote {file}"));
-            say!("\nChange {id} is in force and stays. {} undo {id} takes it back.", own());
+            let except = except(&applied.notes);
+            say!("\nChange {id} is in force and stays{except}. {} undo {id} takes it back.", own());
         }
     }
 }
@@ -113,7 +114,13 @@ pub(super) fn applied(applied: &ApplyOutcome) {
 pub(super) fn confirmed(confirmed: &ConfirmOutcome) {
     confirmed.files.iter().for_each(|file| say!("wrote {file}"));
     confirmed.notes.iter().for_each(|note| say!("{}: {}", note.key, note.text));
-    say!("Change {} stays. {} undo {} takes it back.", confirmed.id, own(), confirmed.id);
+    let except = except(&confirmed.notes);
+    say!("Change {} stays{except}. {} undo {} takes it back.", confirmed.id, own(), confirmed.id);
+}
+
+/// That not all of a change stays, where that is said.
+fn except(notes: &[Risk]) -> &'static str {
+    if notes.is_empty() { "" } else { ", but for what is said above" }
 }
 
 pub(super) fn undone(undone: &Undone) {
