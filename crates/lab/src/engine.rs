@@ -82,6 +82,11 @@ pub(crate) enum Command {
         /// Told when it is done.
         done: Sender<()>,
     },
+    /// Say whether all ports still work.
+    Check {
+        /// Told if they do.
+        done: Sender<()>,
+    },
     /// End.
     Stop,
 }
@@ -227,16 +232,23 @@ impl Engine {
         self.earlier = if ready == 0 { 0 } else { self.margin.of_an_arrival().min(waited) };
         if ready >> self.ports.len() & 1 != 0 {
             self.waker.clear();
-            return Ok(self.obey());
+            return self.obey();
         }
         Ok(true)
     }
 
     /// Does what it was told; false to stop.
-    fn obey(&mut self) -> bool {
+    fn obey(&mut self) -> Result<bool, String> {
         while let Ok(command) = self.commands.try_recv() {
             match command {
-                Command::Stop => return false,
+                Command::Stop => return Ok(false),
+                Command::Check { done } => {
+                    for port in 0..self.ports.len() {
+                        self.take_in(port)?;
+                        self.ports[port].take_error().map_err(gone)?;
+                    }
+                    let _ = done.send(());
+                }
                 Command::Reset { seed, done } => {
                     self.links.reset(seed);
                     self.start_ns = monotonic_ns();
@@ -244,7 +256,7 @@ impl Engine {
                 }
             }
         }
-        true
+        Ok(true)
     }
 
     /// Reads what a host sent and lets it enter the path: how many packets. There may be more after [`BATCH`] of them.

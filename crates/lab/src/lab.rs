@@ -226,6 +226,22 @@ impl Lab {
         self.broken.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// The same, once the emulator has looked at all ports: what was broken before this is asked is told.
+    #[must_use]
+    pub fn ended_by_now(&self) -> Option<String> {
+        let (done, wait) = channel();
+        let sent = self.commands.send(Command::Check { done });
+        self.waker.wake();
+        if sent.is_err() || wait.recv_timeout(Duration::from_secs(5)).is_err() {
+            // It says why as the last it does.
+            let is_ending = || self.engine.as_ref().is_some_and(|engine| !engine.is_finished());
+            (0..500).take_while(|_| is_ending()).for_each(|_| {
+                let _ = wt_sys::poll::wait_readable(&[], Some(Duration::from_millis(10)));
+            });
+        }
+        self.ended()
+    }
+
     /// Empties the path and seeds it anew, so that trials with the same seed meet the same random choices.
     ///
     /// # Errors

@@ -267,8 +267,9 @@ pub fn design_of(asked: &DesignQuestion<'_>, known: &DesignFacts<'_>) -> Result<
             plateau = Some((knob, ascending(&arms, knob, added, known)));
         }
     }
-    // Without a baseline the current settings are the first arm anyhow.
-    let mut named = asked.arms.iter().filter(|arm| asked.baseline.is_some() || !arm.settings.is_empty());
+    // Without a baseline the current settings are the first arm anyhow, of two or more.
+    let first_anyhow = asked.baseline.is_none() && asked.arms.iter().any(|arm| !arm.settings.is_empty());
+    let mut named = asked.arms.iter().filter(|arm| !first_anyhow || !arm.settings.is_empty());
     named.try_for_each(|arm| add_named(&mut arms, arm, known))?;
     match arms.len() {
         1 => Err(Problem::usage("there is nothing to compare: no level differs from the current settings")
@@ -493,7 +494,7 @@ mod tests {
         };
         assert!(refused(&["a: rwin=4x", "b: rwin=4x"]).contains("same"));
         assert!(refused(&["a: rwin=4x", "a: rwin=8x"]).contains("two arms"));
-        assert!(refused(&["current"]).contains("nothing to compare"));
+        assert!(refused(&["current"]).contains("same"));
     }
 
     #[test]

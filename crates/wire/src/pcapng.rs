@@ -71,12 +71,12 @@ pub struct CapturedPacket<'a> {
 /// # Example
 /// ```
 /// use std::time::Duration;
-/// use wt_wire::{Captured, Direction, Interface, LinkType, PcapngWriter};
+/// use wt_wire::{CapturedPacket, Direction, Interface, LinkType, PcapngWriter};
 /// let mut writer = PcapngWriter::new(Vec::new(), "an example")?;
 /// let lan = writer.add_interface(&Interface { name: "lan", link_type: LinkType::Raw, snap_len: 0 })?;
 /// let bytes = &[0x45; 20];
 /// let at = Duration::from_nanos(1);
-/// writer.write(&Captured { interface: lan, at, direction: Direction::Outbound, original_len: 20, bytes })?;
+/// writer.write(&CapturedPacket { interface: lan, at, direction: Direction::Outbound, original_len: 20, bytes })?;
 /// assert_eq!(writer.finish()?.len() % 4, 0);
 /// # Ok::<(), std::io::Error>(())
 /// ```

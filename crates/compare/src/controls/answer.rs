@@ -79,6 +79,7 @@ pub struct ControlResult {
     /// Trials that were thrown away.
     pub invalid_trials: u32,
     /// Trials that failed or didn't come to their end; they count with what they moved, and there is no ratio.
+    #[serde(skip_serializing_if = "none_failed")]
     pub failed_trials: usize,
     /// Against the first; `None` of the first itself, and with too few rounds.
     pub against_first: Option<AgainstFirst>,
@@ -94,6 +95,11 @@ pub struct ControlResult {
     /// What it is called in tables and legends.
     #[serde(skip)]
     pub label: String,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn none_failed(trials: &usize) -> bool {
+    *trials == 0
 }
 
 /// Payload over time.

@@ -121,9 +121,10 @@ pub fn run(request: &LabRunRequest, cancel: &Cancel) -> Result<LabRunAnswer, Pro
     let record = |scenario: &Scenario| request.record.as_ref().map(|record| record.of(scenario)).transpose();
     let running = RunningLab::start(&request.lab, request.control.as_deref(), record)?;
     let exit_code = running.run(&program, cancel, |_| {})?;
+    let ended = running.lab().ended_by_now();
     let (stats, rtt, programs_skipped) = (running.stats(), running.rtt, running.guard_hits());
     let recorded = running.stop()?;
-    let why_invalid = stats.complaint(rtt);
+    let why_invalid = ended.map(|why| format!("the lab's emulator stopped: {why}")).or_else(|| stats.complaint(rtt));
     Ok(LabRunAnswer {
         schema_version: 1,
         exit_code,

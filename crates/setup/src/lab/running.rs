@@ -146,19 +146,27 @@ impl RunningLab {
     /// HTTP on port 80 of the host `server` ends.
     ///
     /// # Errors
-    /// An environment [`Problem`] where it can't be started; an internal one where the emulator stops meanwhile, which ends the program.
+    /// An environment [`Problem`] where it can't be started.
     pub fn run(&self, program: &Program, cancel: &Cancel, started: impl FnOnce(u32) + Send) -> Result<u8, Problem> {
+        self.run_until(program, &|| cancel.is_cancelled(), started)
+    }
+
+    fn run_until(
+        &self,
+        program: &Program,
+        stops: &(dyn Fn() -> bool + Sync),
+        started: impl FnOnce(u32) + Send,
+    ) -> Result<u8, Problem> {
         if program.server.is_some() {
             self.http.lock().unwrap_or_else(PoisonError::into_inner).drain(..1.min(self.lab().hosts().count() - 1));
         }
         let (sender, process) = std::sync::mpsc::channel();
         let ended = Cancel::new();
-        let (over, lab) = (&ended, self.lab());
+        let over = &ended;
         let ran = std::thread::scope(|scope| {
             // The thread that starts the lab's process 1 can't start threads any more: its children are in another namespace.
             scope.spawn(move || {
                 let Ok(pid) = process.recv() else { return };
-                let stops = || cancel.is_cancelled() || lab.ended().is_some();
                 while !stops() && !over.is_cancelled() {
                     let _ = wt_sys::poll::wait_readable(&[], Some(LOOK));
                 }
@@ -174,8 +182,6 @@ impl RunningLab {
             over.cancel();
             ran
         });
-        // Whatever a program waits for would never come.
-        self.lab().ended().map_or(Ok(()), |why| Err(problem(&LabError::Engine(why))))?;
         ran.map_err(|error| Problem::environment(error.to_string()))
     }
 
@@ -183,7 +189,7 @@ impl RunningLab {
     /// meanwhile.
     ///
     /// # Errors
-    /// An environment [`Problem`] where it can't be kept up, or somebody else ended it.
+    /// An environment [`Problem`] where it can't be kept up, or somebody else ended it; an internal one where the emulator stops.
     pub fn stay(
         &self,
         server: Option<OsString>,
@@ -191,7 +197,8 @@ impl RunningLab {
         up: impl FnOnce(LabUpAnswer) + Send,
     ) -> Result<(), Problem> {
         let (own_users, lab) = (self.own_users, self.lab());
-        let code = self.run(&Program::nothing(server), cancel, move |pid| {
+        let stops = || cancel.is_cancelled() || lab.ended().is_some();
+        let code = self.run_until(&Program::nothing(server), &stops, move |pid| {
             // Who enters too early finds the host's files instead of the lab's.
             let ready = PathBuf::from(format!("/proc/{pid}/root/run/netns/server"));
             (0..200).take_while(|_| !ready.exists()).for_each(|_| {
@@ -199,6 +206,9 @@ impl RunningLab {
             });
             up(LabUpAnswer::of(lab, pid, own_users));
         })?;
+        if let Some(why) = lab.ended() {
+            return Err(problem(&LabError::Engine(why)));
+        }
         if !cancel.is_cancelled() && code == KILLED {
             return Err(Problem::environment("the lab has ended: its process 1 was killed")
                 .because("somebody's kill, or too little memory")

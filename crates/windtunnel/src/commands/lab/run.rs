@@ -153,13 +153,18 @@ fn note_others() {
 }
 
 /// Says how the lab did, as far as that was asked for or something is wrong.
-fn note_lab(on: &On, stats: &EngineStats, rtt: Duration, programs_skipped: u64) {
+fn note_lab(on: &On, stats: &EngineStats, rtt: Duration, programs_skipped: u64, ended: Option<&str>) {
     if programs_skipped > 0 {
         let name = on.cc.as_deref().unwrap_or_default();
         note(&format!(
             "this kernel skipped a program of {name} {programs_skipped} times and took garbage for its window: a trap of some \
              virtual machines' kernels; measure again"
         ));
+    }
+    if on.stats.is_none()
+        && let Some(why) = ended
+    {
+        note(why);
     }
     if let Some(form) = on.stats {
         tell(stats, rtt, form);
@@ -186,7 +191,8 @@ fn run(on: &On, program: LabProgram) -> Outcome {
         LabRunRequest { lab: on.options.on(&on.path), program, control: on.cc.clone(), record: on.recording() };
     let answer = wt_api::run(Request::LabRun(Box::new(request)), &Services::default(), &mut |_| {}, &cancel)?;
     let Answer::LabRun(answer) = answer else { return Err(Problem::internal("another answer than was asked for")) };
-    note_lab(on, &answer.stats, answer.rtt, answer.programs_skipped);
+    let ended = answer.why_invalid.as_deref().filter(|_| answer.stats.ended);
+    note_lab(on, &answer.stats, answer.rtt, answer.programs_skipped, ended);
     if let Some(packets) = answer.recorded {
         note_packets(on, packets, answer.not_recorded);
     }
@@ -207,7 +213,7 @@ pub(super) fn up(args: &UpArgs) -> Outcome {
         record.as_ref().map(|record| record.of(scenario)).transpose()
     })?;
     running.stay(args.server.clone(), &cancel, |up| tell_how_to_enter(&up, args.json))?;
-    note_lab(on, &running.stats(), running.rtt, running.guard_hits());
+    note_lab(on, &running.stats(), running.rtt, running.guard_hits(), None);
     if let Some(recorded) = running.stop()? {
         note_packets(on, recorded.packets, recorded.missed);
     }
