@@ -68,6 +68,13 @@ pub(crate) fn files(system: &mut dyn System, checkpoint: &Checkpoint, survey: &S
             mode,
         });
     }
+    for change in checkpoint.changes.iter().filter(|change| change.is_idle(&checkpoint.wanted)) {
+        let why = format!(
+            "{} has no route of its own: the one that leads there has this already, and nothing is written for it",
+            change.target
+        );
+        persisted.notes.push(Risk::new(&change.key, why));
+    }
     for (device, changes) in by_device(checkpoint) {
         if let Some(why) = unloaded(system, &changes)? {
             persisted.notes.push(Risk::new("cc", format!("nothing is written for {device}: {why}")));

@@ -1,4 +1,5 @@
 use crate::knob::Value;
+use crate::snapshot::{RouteIndex, Snapshot};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -26,6 +27,14 @@ pub struct Change {
     /// Where to look for the value.
     #[serde(default)]
     pub place: Place,
+}
+
+impl Change {
+    /// Whether it was so already on the route that leads to its target, and there is none of its own.
+    pub(crate) fn is_idle(&self, wanted: &Snapshot) -> bool {
+        let Place::Route(key) = &self.place else { return false };
+        self.unchanged && RouteIndex::of(&wanted.routes).get_hex(key).is_none()
+    }
 }
 
 /// The narrowest place that was used.

@@ -341,10 +341,12 @@ impl Transaction<'_> {
 
     fn rows(&self, now: &Snapshot) -> Vec<AppliedRow> {
         let values = Values::of(now, self.survey.kernel());
+        // A route of its own would differ in nothing from the one that leads there: what was asked is so.
+        let idle = |change: &Change| change.is_idle(&self.plan.wanted).then(|| change.new.clone());
         let row = |change: &Change| AppliedRow {
             key: change.key.clone(),
             asked: change.new.clone(),
-            granted: values.get(change),
+            granted: idle(change).or_else(|| values.get(change)),
             observed: None,
             scope: change.scope,
             target: change.target.clone(),

@@ -183,7 +183,7 @@ pub(crate) fn drift(checkpoint: &Checkpoint, now: &Snapshot, kernel: KernelVersi
             note: moved.or(several.map(str::to_owned)),
         })
     };
-    checkpoint.changes.iter().filter_map(row).collect()
+    checkpoint.changes.iter().filter(|change| !change.is_idle(&checkpoint.wanted)).filter_map(row).collect()
 }
 
 impl std::fmt::Display for Drift {

@@ -22,6 +22,23 @@ fn a_target_of_ipv6_gets_its_settings_and_loses_them_again_whichever_route_cover
 }
 
 #[test]
+fn what_the_way_to_a_network_has_already_is_granted_without_a_route_of_its_own() {
+    let directory = directory();
+    let ran = script(
+        directory.path(),
+        "ip route change default via 10.0.0.2 dev v0 initcwnd 20; (ip route; ip -6 route) > before
+         wt apply initcwnd=20 --to 192.0.2.0/24 --yes > out || cat out; echo code $?; grep -o 'nothing is written for it' out
+         wt verify > out || cat out; wt undo > out || cat out; (ip route; ip -6 route) > after; diff before after && echo BACK",
+    );
+    assert!(
+        ran.out.starts_with("code 0\nnothing is written for it\n") && ran.out.ends_with("BACK\n"),
+        "{}{}",
+        ran.out,
+        ran.err
+    );
+}
+
+#[test]
 fn a_route_over_a_nexthop_object_is_put_back_in_time_and_by_undo() {
     let directory = directory();
     let ran = script(
