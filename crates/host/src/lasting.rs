@@ -9,6 +9,7 @@ use crate::route_text::{self, NOT_PLAIN};
 use crate::snapshot::Snapshot;
 use crate::system::Action;
 use std::collections::{BTreeMap, BTreeSet};
+use wt_sys::route::PROTO_BOOT;
 use wt_units::shell_word;
 
 /// The first line of what a confirmation writes.
@@ -42,10 +43,11 @@ pub(crate) fn lasting(settings: &DeviceSettings<'_>, name: &str, taken: &dyn Fn(
         let (device, manager) = (device.to_owned(), manager.to_string());
         return vec![LastingFile { device, manager, path, content: String::new(), mode: 0o644, skipped }];
     }
+    let mut files = own_routes(settings);
+    let taken = |path: &str| taken(path) || files.iter().any(|file| file.path == path);
     let first = made(settings, name);
     let mut numbered = (2..).map(|number| made(settings, &format!("{name}-{number}")));
     let of_device = if taken(&first.path) { numbered.find(|file| !taken(&file.path)).unwrap_or(first) } else { first };
-    let mut files = own_routes(settings);
     if files.is_empty() || !of_device.content.is_empty() || !of_device.skipped.is_empty() {
         files.insert(0, of_device);
     }
@@ -72,10 +74,15 @@ fn own_routes(settings: &DeviceSettings<'_>) -> Vec<LastingFile> {
     ours.map(file).collect()
 }
 
-/// The name of the file that keeps a route, without its ending.
+/// The name of the file that keeps a route, without its ending: that of the default route has none to name.
 fn file_of(place: &RouteItem) -> String {
     let priority = place.metric.map_or_else(String::new, |metric| format!("-metric-{metric}"));
-    format!("{ROUTE_FILE}{}{priority}", place.network.replace('/', "-"))
+    let target = if place.network == "0.0.0.0/0" {
+        String::new()
+    } else {
+        format!("-route-{}", place.network.replace('/', "-"))
+    };
+    format!("{ROUTE_FILE}{target}{priority}")
 }
 
 /// Why a file can't keep what a route has; none if the route is ours alone.
@@ -87,13 +94,15 @@ fn why_not(settings: &DeviceSettings<'_>, place: &RouteItem) -> Option<String> {
     if !route.is_plain() {
         return Some(NOT_PLAIN.to_owned());
     }
-    if !is_new(route, actions, before) && !is_kept() {
+    // What managers make is `static`, `dhcp` or `ra`, until somebody changes it by hand.
+    let by_hand = route.protocol() == PROTO_BOOT && !manager.names_gateways;
+    if !is_new(route, actions, before) && !by_hand && !is_kept() {
         let kind = manager.kind.name();
         return Some(match manager.kind {
             ManagerKind::Netplan => {
-                format!("{kind} has the route already, and takes nothing more of it from another file")
+                format!("{kind} makes that route itself and takes nothing more of it from another file")
             }
-            _ => format!("{kind} has the route already, and would make a second one of another file"),
+            _ => format!("{kind} makes that route itself and would make a second one of another file"),
         });
     }
     if route.hops().len() != 1 || route.nexthop_object().is_some() {
@@ -115,10 +124,10 @@ fn by_hand(settings: &DeviceSettings<'_>, place: &RouteItem, own: &[&Item]) -> S
     let lines = lines.lines().map(str::trim).collect::<Vec<_>>().join(", ");
     let written = match manager.kind {
         _ if lines.is_empty() || place.is_leased || is_new => String::new(),
-        ManagerKind::Netplan => format!("write {lines} to the route where netplan has it, or "),
-        _ => format!(
-            "write {lines} into the [Route] section with its gateway (in the place of Gateway= in [Network]), or "
-        ),
+        ManagerKind::Netplan => format!("add {lines} to that route in netplan's own file, or "),
+        _ => {
+            format!("write {lines} into the [Route] section with its gateway (in place of Gateway= in [Network]), or ")
+        }
     };
     let command = match &route.hops()[..] {
         [_] if route.is_plain() && route.nexthop_object().is_none() && !is_new => {
@@ -129,7 +138,11 @@ fn by_hand(settings: &DeviceSettings<'_>, place: &RouteItem, own: &[&Item]) -> S
         }
         _ => route_text::command(if is_new { "replace" } else { "change" }, route, &survey.names()),
     };
-    if command.starts_with('#') { String::new() } else { format!("; {written}let your network's start run: {command}") }
+    if command.starts_with('#') {
+        String::new()
+    } else {
+        format!(". To keep it, {written}let your network's start run: {command}")
+    }
 }
 
 /// The other devices that a file of systemd-networkd is for.

@@ -194,7 +194,7 @@ fn manager_file(
     let taken = |path: &str| others.iter().any(|other| other == Path::new(path));
     let settings = DeviceSettings { device, manager, items: &items, actions, before, survey };
     for LastingFile { path, content, mode, skipped, .. } in lasting(&settings, &file_name(checkpoint.id), &taken) {
-        let ends = |risk: Risk| Risk::new(&risk.key, format!("{}: this ends with the next reboot", risk.text));
+        let ends = |risk: Risk| Risk::new(&risk.key, format!("this ends with the next reboot: {}", risk.text));
         persisted.notes.extend(skipped.into_iter().map(ends));
         if !content.is_empty() {
             let path = PathBuf::from(path);

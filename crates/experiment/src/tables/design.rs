@@ -162,12 +162,11 @@ fn values(sheet: &Sheet, named: &NamedColumns) -> Result<Vec<usize>, SheetError>
     let of_unit = || named_like(&[&GOOD[..], &TIMES[..]].concat());
     // Nothing else can be what was measured where all other columns have words.
     let figures = || pick(&|i| sheet.is_numeric(i) && !has_word(&sheet.columns[i].name, &BLOCKS));
-    let found = [named_like(&OUTCOMES), of_unit(), figures()].into_iter().find(|found| !found.is_empty());
-    match found.as_deref() {
-        Some([one]) => Ok(vec![*one]),
-        found => {
-            Err(SheetError::OutcomeUnclear { file: sheet.file(), several: found.is_some(), columns: sheet.names() })
-        }
+    let named_so = [named_like(&OUTCOMES), of_unit()].into_iter().find(|found| !found.is_empty());
+    let several = named_so.is_some();
+    match named_so.unwrap_or_else(figures)[..] {
+        [one] => Ok(vec![one]),
+        _ => Err(SheetError::OutcomeUnclear { file: sheet.file(), several, columns: sheet.names() }),
     }
 }
 

@@ -98,6 +98,7 @@ impl Item {
         match &self.place {
             ItemPlace::Host { .. } => String::new(),
             ItemPlace::Link { device } => format!(" on {device}"),
+            ItemPlace::Route(route) if route.route.destination().1 == 0 => " on the default route".to_owned(),
             ItemPlace::Route(route) => format!(" on the route to {}", route_text::destination(&route.route)),
         }
     }

@@ -34,6 +34,8 @@ pub struct Manager {
     pub file: Option<PathBuf>,
     /// Names of the files with which it keeps routes of ours.
     pub routes: BTreeSet<String>,
+    /// Whether its own files tell it of gateways, so that it makes routes over them.
+    pub names_gateways: bool,
 }
 
 /// Programs that configure devices.
@@ -73,7 +75,7 @@ impl std::fmt::Display for Manager {
 }
 
 /// What the name of a file begins with that keeps a route of ours.
-pub(crate) const ROUTE_FILE: &str = "90-windtunnel-route-";
+pub(crate) const ROUTE_FILE: &str = "90-windtunnel";
 
 impl Manager {
     /// The directory of files that add to what it says of a device; none if it runs scripts instead.
@@ -99,6 +101,7 @@ impl Managers {
             let mut manager = manager(system, link, netplan)?;
             let own = manager.additions(&link.name).map(|directory| names(system, &directory)).unwrap_or_default();
             manager.routes = own.into_iter().filter(|name| name.starts_with(ROUTE_FILE)).collect();
+            manager.names_gateways = names_gateways(system, &manager, &link.name);
             Some((link.name.clone(), manager))
         };
         let devices = devices.filter_map(with_routes).collect();
@@ -123,6 +126,24 @@ fn field<'a>(text: &'a str, key: &str) -> Option<&'a str> {
         .map(|(_, value)| value.trim())
 }
 
+/// Whether the `.network` file of a device, netplan's too, or a drop-in of it that isn't ours has a gateway or asks for a lease. Where
+/// netplan's files are all that there is, they may.
+fn names_gateways(system: &mut dyn System, manager: &Manager, device: &str) -> bool {
+    let Some(file) = manager.file.as_ref().map(|file| file.display().to_string()) else {
+        return manager.kind == ManagerKind::Netplan;
+    };
+    let mut files = vec![file.clone()];
+    let base = file.rsplit('/').next().unwrap_or(device);
+    for directory in [format!("{file}.d"), format!("/etc/systemd/network/{base}.d")] {
+        let others = names(system, &directory).into_iter().filter(|name| !name.starts_with(ROUTE_FILE));
+        files.extend(others.map(|name| format!("{directory}/{name}")));
+    }
+    files.iter().filter_map(|file| text(system, file)).any(|text| {
+        let leases = field(&text, "DHCP").is_some_and(|value| !matches!(value, "no" | "false" | "0" | "off"));
+        leases || field(&text, "Gateway").is_some()
+    })
+}
+
 /// # Source
 /// The state files of sd-network (systemd) and `/run/NetworkManager/devices` (NetworkManager), interfaces(5), dhclient(8); ifupdown's
 /// dhclient writes `/run/dhclient.IFACE.pid`.
@@ -133,21 +154,36 @@ fn manager(system: &mut dyn System, link: &Link, netplan: bool) -> Option<Manage
         if managed {
             let by_netplan = file.as_ref().is_some_and(|file| file.to_string_lossy().contains("-netplan-"));
             let kind = if by_netplan { ManagerKind::Netplan } else { ManagerKind::Networkd };
-            return Some(Manager { kind, file, routes: BTreeSet::new() });
+            return Some(Manager { kind, file, routes: BTreeSet::new(), names_gateways: false });
         }
     }
     if let Some(state) = text(system, &format!("/run/NetworkManager/devices/{}", link.index))
         && field(&state, "connection-uuid").is_some()
     {
-        return Some(Manager { kind: ManagerKind::NetworkManager, file: None, routes: BTreeSet::new() });
+        return Some(Manager {
+            kind: ManagerKind::NetworkManager,
+            file: None,
+            routes: BTreeSet::new(),
+            names_gateways: false,
+        });
     }
     if netplan && netplan_names(system, &link.name) {
-        return Some(Manager { kind: ManagerKind::Netplan, file: None, routes: BTreeSet::new() });
+        return Some(Manager {
+            kind: ManagerKind::Netplan,
+            file: None,
+            routes: BTreeSet::new(),
+            names_gateways: false,
+        });
     }
     // Whoever has started it, its own script sets the routes again with each lease.
     let mut pids = ["-", "."].iter().map(|mark| format!("/run/dhclient{mark}{}.pid", link.name));
     if let Some(file) = pids.find(|path| text(system, path).is_some()) {
-        return Some(Manager { kind: ManagerKind::Dhclient, file: Some(PathBuf::from(file)), routes: BTreeSet::new() });
+        return Some(Manager {
+            kind: ManagerKind::Dhclient,
+            file: Some(PathBuf::from(file)),
+            routes: BTreeSet::new(),
+            names_gateways: false,
+        });
     }
     let file = "/etc/network/interfaces";
     let interfaces = text(system, file)?;
@@ -155,7 +191,12 @@ fn manager(system: &mut dyn System, link: &Link, netplan: bool) -> Option<Manage
         let mut words = line.split_whitespace();
         words.next() == Some("iface") && words.next() == Some(link.name.as_str())
     });
-    named.then(|| Manager { kind: ManagerKind::Ifupdown, file: Some(PathBuf::from(file)), routes: BTreeSet::new() })
+    named.then(|| Manager {
+        kind: ManagerKind::Ifupdown,
+        file: Some(PathBuf::from(file)),
+        routes: BTreeSet::new(),
+        names_gateways: false,
+    })
 }
 
 /// Whether a file of netplan names the device as a key.

@@ -44,6 +44,8 @@ pub const TABLE_MAIN: u32 = 254;
 pub const TABLE_LOCAL: u32 = 255;
 /// `RTPROT_KERNEL`: the kernel made the route, for an address.
 pub const PROTO_KERNEL: u8 = 2;
+/// A route that somebody set by hand, as ip-route(8) does unless it is told otherwise: `RTPROT_BOOT`.
+pub const PROTO_BOOT: u8 = 3;
 /// `RTPROT_RA`: the kernel made the route from a router advertisement.
 pub const PROTO_RA: u8 = 9;
 /// `RTN_UNICAST`.

@@ -361,14 +361,14 @@ fn a_plan_names_whoever_configures_the_device_and_what_to_write_into_its_file() 
             "mkdir -p $ROOT/run/systemd/netif/links
              printf 'ADMIN_STATE=configured\\nNETWORK_FILE=/etc/systemd/network/10-lan.network\\n' > $ROOT/run/systemd/netif/links/$n",
             "systemd-networkd",
-            "/etc/systemd/network/10-lan.network.d/90-windtunnel-route-192.0.2.9-32.conf",
-            ["Destination=192.0.2.9/32\n", "InitialCongestionWindow=20\nInitialAdvertisedReceiveWindow=30\n"],
+            "/etc/systemd/network/10-lan.network.d/90-windtunnel.conf",
+            ["[Route]\nGateway=10.0.0.2\nInitialCongestionWindow=20\n", "InitialAdvertisedReceiveWindow=30"],
         ),
         (
             "mkdir -p $ROOT/run/systemd/netif/links
              printf 'ADMIN_STATE=configured\\nNETWORK_FILE=/run/systemd/network/10-netplan-v0.network\\n' > $ROOT/run/systemd/netif/links/$n",
             "netplan",
-            "/etc/netplan/90-windtunnel-route-192.0.2.9-32.yaml",
+            "/etc/netplan/90-windtunnel.yaml",
             ["congestion-window: 20", "advertised-receive-window: 30"],
         ),
         (
@@ -392,7 +392,7 @@ fn a_plan_names_whoever_configures_the_device_and_what_to_write_into_its_file() 
         ),
     ] {
         let directory = directory();
-        let plan = format!("n=$(ip -o link show v0 | cut -d: -f1)\n{state}\nwt plan initcwnd=20 initrwnd=30 --to 192.0.2.9");
+        let plan = format!("n=$(ip -o link show v0 | cut -d: -f1)\n{state}\nwt plan initcwnd=20 initrwnd=30 --to default");
         let read = script(directory.path(), &format!("{plan} --json"));
         let report: Value =
             serde_json::from_str(&read.out).unwrap_or_else(|error| panic!("{error}: {}{}", read.out, read.err));

@@ -319,7 +319,7 @@ fn a_path_of_its_own_takes_no_links_options_and_a_table_does() {
 #[test]
 fn settings_that_were_asked_for_together_are_measured_together() {
     let ran = run(&["predict", "transatlantic", "--set", "cc=bbr,initcwnd=40", "--size", "1MB", "--seeds", "2"]);
-    let wanted = "tune --lab transatlantic --arm 'cc=bbr,initcwnd=40' --workload bulk:size=";
+    let wanted = "tune --lab transatlantic --arm current --arm 'cc=bbr,initcwnd=40' --workload bulk:size=";
     assert!(ran.out.contains(wanted), "{}{}", ran.out, ran.err);
     let ran = run(&["predict", "transatlantic", "--set", "initcwnd=40", "--workload", "page", "--seeds", "2"]);
     assert!(ran.out.contains("--levels initcwnd=40 --workload page"), "{}{}", ran.out, ran.err);

@@ -165,18 +165,39 @@ fn a_route_that_a_manager_makes_by_its_own_files_gets_no_second_one_and_what_to_
                     &format!(
                         "route() {{ ip route replace default via 10.0.0.2 dev v0 proto {proto}; }}; route
                          wt plan initcwnd=20 initrwnd=30 --to default > plan; wt apply initcwnd=20 initrwnd=30 --to default --yes > out; find $ROOT/etc -name '*windtunnel*'
-                         grep -h -o 'rite [^ ]*=*:* *20' plan out; grep -c 'this ends with the next reboot' plan; route
-                         eval \"$(sed -n 's/^initcwnd: .* run: \\(.*\\): this ends with the next reboot/\\1/p' out)\"; ip route show default; tail -1 out"
+                         grep -h -o -E 'write Init[^ ]*=20|add cong[^ ]*: 20' plan out; grep -c 'this ends with the next reboot' plan; route
+                         eval \"$(sed -n 's/^initcwnd: this ends .* run: //p' out)\"; ip route show default; tail -1 out"
                     ),
                 ),
             );
             let lines = if written { 4 } else { 0 };
             assert_eq!(ran.out.matches("20\n").count(), lines, "{file} {proto}: {}{}", ran.out, ran.err);
             let stays = format!(
-                "default via 10.0.0.2 dev v0 proto {proto} initcwnd 20 initrwnd 30 \nChange 1 is in force and stays, but for what is said above."
+                "default via 10.0.0.2 dev v0 proto {proto} initcwnd 20 initrwnd 30 \nChange 1 is in force and stays. "
             );
             assert!(ran.out.contains(&stays) && !ran.out.contains("/etc/"), "{file} {proto}: {}{}", ran.out, ran.err);
         }
+    }
+}
+
+#[test]
+fn a_default_route_that_somebody_set_is_kept_by_one_file_unless_the_manager_knows_a_gateway_itself() {
+    for (gateway, wanted) in [("", 1), ("Gateway=10.0.0.2\\n", 0), ("DHCP=yes\\n", 0)] {
+        let directory = directory();
+        let (file, _) = BY_FILE[0];
+        let ran = script(
+            directory.path(),
+            &by_file(
+                file,
+                &format!(
+                    "mkdir -p $ROOT/etc/systemd/network; printf '[Network]\\n{gateway}' > $ROOT/etc/systemd/network/10-lan.network
+                     for level in 20 30; do wt apply initcwnd=$level --to default --yes > out || cat out; done
+                     cd $ROOT/etc/systemd/network; ls 10-lan.network.d 2> /dev/null; grep -c Window=30 10-lan.network.d/* 2> /dev/null"
+                ),
+            ),
+        );
+        let said = if wanted == 1 { "90-windtunnel.conf\n1\n" } else { "" };
+        assert_eq!(ran.out, said, "{gateway}: {}", ran.err);
     }
 }
 

@@ -184,7 +184,7 @@ fn what_the_guide_types_goes_from_nothing_to_applied_with_nginx_in_the_lab() {
         "It would touch new connections to port 8080 from public and private addresses.",
         "Connections with initcwnd=40 are faster beside initcwnd=10: goodput +",
         "windtunnel settings confirm",
-        "Change 1 stays",
+        "Change 1 stays.",
         "The gain of ",
         "No experiment on connections is under way.",
     ];

@@ -141,6 +141,7 @@ fn advise(answer: &PredictAnswer, args: &PredictArgs) {
     }
     if words.iter().any(|word| word.starts_with("--arm")) {
         words = words.iter().map(|word| word.replacen("--levels", "--arm", 1)).collect();
+        words.insert(0, "--arm current".to_owned());
     }
     words.extend(args.same_for_tune());
     say!("  windtunnel tune --lab {} {}", args.path_for_tune(), words.join(" "));

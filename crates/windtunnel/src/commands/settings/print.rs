@@ -106,7 +106,7 @@ pub(super) fn applied(applied: &ApplyOutcome) {
         None => {
             applied.files.iter().for_each(|file| say!("wrote {file}"));
             let except = except(&applied.notes);
-            say!("\nChange {id} is in force and stays{except}. {} undo {id} takes it back.", own());
+            say!("\nChange {id} is in force and stays. {} undo {id} takes it back.{except}", own());
         }
     }
 }
@@ -115,12 +115,12 @@ pub(super) fn confirmed(confirmed: &ConfirmOutcome) {
     confirmed.files.iter().for_each(|file| say!("wrote {file}"));
     confirmed.notes.iter().for_each(|note| say!("{}: {}", note.key, note.text));
     let except = except(&confirmed.notes);
-    say!("Change {} stays{except}. {} undo {} takes it back.", confirmed.id, own(), confirmed.id);
+    say!("Change {} stays. {} undo {} takes it back.{except}", confirmed.id, own(), confirmed.id);
 }
 
-/// That not all of a change stays, where that is said.
+/// That not all of a change outlives a reboot, where that is said.
 fn except(notes: &[Risk]) -> &'static str {
-    if notes.is_empty() { "" } else { ", but for what is said above" }
+    if notes.is_empty() { "" } else { " What is named above doesn't outlive a reboot." }
 }
 
 pub(super) fn undone(undone: &Undone) {
