@@ -2,7 +2,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use wt_load::page::PageMemory;
 use wt_load::{Reference, Url};
-use wt_sys::resolve::{ResolveError, resolve};
+use wt_sys::resolve::{ResolveError, resolve_unless};
+use wt_trial::Cancel;
 
 /// A remote host: its address, and what is known of it.
 #[derive(Debug, Clone)]
@@ -44,9 +45,9 @@ pub enum FindError {
 const MOST_ADDRESSES: usize = 4;
 
 /// Those that a name leads to, of one version of IP if that is asked for; at least one.
-fn addresses(url: &Url, v6: Option<bool>) -> Result<Vec<SocketAddr>, FindError> {
+fn addresses(url: &Url, v6: Option<bool>, cancel: &Cancel) -> Result<Vec<SocketAddr>, FindError> {
     let failed = |source| FindError::Resolve { host: url.host.clone(), source };
-    let mut found = resolve(&url.host, url.port).map_err(failed)?;
+    let mut found = resolve_unless(&url.host, url.port, || cancel.is_cancelled()).map_err(failed)?;
     found.retain(|address| v6.is_none_or(|v6| address.is_ipv6() == v6));
     if found.is_empty() {
         let version = if v6 == Some(true) { 6 } else { 4 };
@@ -60,8 +61,8 @@ impl Target {
     ///
     /// # Errors
     /// [`FindError`].
-    pub fn find(url: Url, v6: Option<bool>) -> Result<Self, FindError> {
-        let peer = addresses(&url, v6)?.swap_remove(0);
+    pub fn find(url: Url, v6: Option<bool>, cancel: &Cancel) -> Result<Self, FindError> {
+        let peer = addresses(&url, v6, cancel)?.swap_remove(0);
         Ok(Self::at(url, peer))
     }
 
@@ -69,8 +70,12 @@ impl Target {
     ///
     /// # Errors
     /// [`FindError`].
-    pub fn candidates(url: &Url, v6: Option<bool>) -> Result<Vec<Self>, FindError> {
-        Ok(addresses(url, v6)?.into_iter().take(MOST_ADDRESSES).map(|peer| Self::at(url.clone(), peer)).collect())
+    pub fn candidates(url: &Url, v6: Option<bool>, cancel: &Cancel) -> Result<Vec<Self>, FindError> {
+        Ok(addresses(url, v6, cancel)?
+            .into_iter()
+            .take(MOST_ADDRESSES)
+            .map(|peer| Self::at(url.clone(), peer))
+            .collect())
     }
 
     fn at(url: Url, peer: SocketAddr) -> Self {
@@ -132,14 +137,14 @@ mod tests {
             ("[2001:2:0:19::1]", true),
             ("[2001:db8::1]", false),
         ] {
-            let target = Target::find(format!("http://{host}/").parse().unwrap(), None).unwrap();
+            let target = Target::find(format!("http://{host}/").parse().unwrap(), None, &Cancel::new()).unwrap();
             assert_eq!(target.is_near(), near, "{host}");
         }
     }
 
     #[test]
     fn a_version_of_ip_that_it_lacks_is_named() {
-        let error = Target::find("http://127.0.0.1/".parse().unwrap(), Some(true)).unwrap_err();
+        let error = Target::find("http://127.0.0.1/".parse().unwrap(), Some(true), &Cancel::new()).unwrap_err();
         assert_eq!(error.to_string(), "127.0.0.1 has no IPv6 address");
     }
 }

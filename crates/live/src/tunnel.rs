@@ -255,9 +255,12 @@ impl LiveTunnel {
             let never = |why: String| FetchError::Never(format!("{url} redirects to what can't be followed: {why}"));
             let next = url.join(&location).map_err(|error| never(error.to_string()))?;
             // The version of IP by which it was reached so far is known to work.
-            let same = Target::find(next.clone(), Some(target.peer.is_ipv6()));
-            let found =
-                same.or_else(|_| Target::find(next, self.config.v6)).map_err(|error| never(error.to_string()))?;
+            let same = Target::find(next.clone(), Some(target.peer.is_ipv6()), cancel);
+            let found = match same.or_else(|_| Target::find(next, self.config.v6, cancel)) {
+                Ok(found) => found,
+                Err(_) if cancel.is_cancelled() => return Err(FetchError::Cancelled),
+                Err(error) => return Err(never(error.to_string())),
+            };
             target.url = found.url;
             target.peer = found.peer;
         }

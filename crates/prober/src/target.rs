@@ -4,7 +4,7 @@ use crate::wire::{Endpoints, SIDE_TOS};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use wt_probe::SynOptions;
 use wt_problem::{Fault, Problem};
-use wt_sys::resolve::{ResolveError, resolve};
+use wt_sys::resolve::{ResolveError, resolve_unless};
 use wt_trial::Cancel;
 
 /// Where TCP probes go if nothing else is said.
@@ -33,7 +33,7 @@ impl Target {
     /// # Errors
     /// A usage failure for what is no host, an environment failure where there is no way to it.
     pub fn find(text: &str, ip: Option<IpVersion>, default_port: u16) -> Result<Self, Problem> {
-        Self::on_the_way(text, address_of(text, ip, default_port)?)
+        Self::on_the_way(text, address_of(text, ip, default_port, &Cancel::new())?)
     }
 
     /// The same for an address that is known.
@@ -64,14 +64,14 @@ impl Target {
 }
 
 /// The address of `HOST` or `HOST:PORT`.
-fn address_of(text: &str, ip: Option<IpVersion>, default_port: u16) -> Result<SocketAddr, Problem> {
+fn address_of(text: &str, ip: Option<IpVersion>, default_port: u16, cancel: &Cancel) -> Result<SocketAddr, Problem> {
     let (host, port) = split_port(text, default_port)?;
-    resolved(&host, port, ip)
+    resolved(&host, port, ip, cancel)
 }
 
-/// The address of a name, of this version of IP; blocks as long as the resolver takes.
-pub(crate) fn resolved(host: &str, port: u16, ip: Option<IpVersion>) -> Result<SocketAddr, Problem> {
-    let found = resolve(host, port).map_err(|error| unresolvable(host, &error))?;
+/// The address of a name, of this version of IP; blocks as long as the resolver takes, unless it is cancelled.
+pub(crate) fn resolved(host: &str, port: u16, ip: Option<IpVersion>, cancel: &Cancel) -> Result<SocketAddr, Problem> {
+    let found = resolve_unless(host, port, || cancel.is_cancelled()).map_err(|error| unresolvable(host, &error))?;
     let wanted = |address: &&SocketAddr| ip.is_none_or(|ip| ip.has(address.ip()));
     found.iter().find(wanted).copied().ok_or_else(|| {
         let other = if ip == Some(IpVersion::V6) { "4" } else { "6" };
@@ -145,7 +145,7 @@ pub(crate) fn find_all(
     ip: Option<IpVersion>,
     cancel: &Cancel,
 ) -> Result<Vec<HostOutcome<Target>>, Problem> {
-    find_each(hosts, cancel, |name| address_of(name, ip, USUAL_PORT))
+    find_each(hosts, cancel, |name| address_of(name, ip, USUAL_PORT, cancel))
 }
 
 /// The same with this look-up.

@@ -3,6 +3,11 @@
 use crate::sockaddr::from_raw;
 use std::ffi::{CStr, CString};
 use std::net::{IpAddr, SocketAddr};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::time::Duration;
+
+/// Between two looks at whether somebody has given up waiting for an answer.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// Why a name has no address.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -16,6 +21,9 @@ pub enum ResolveError {
     /// This system can't look names up.
     #[error("{0}")]
     System(String),
+    /// Nobody waits for the answer any more.
+    #[error("stopped before there was an answer")]
+    Stopped,
 }
 
 impl ResolveError {
@@ -35,6 +43,39 @@ impl ResolveError {
             libc::EAI_NONAME | libc::EAI_NODATA | libc::EAI_FAIL => Self::Unknown(text),
             libc::EAI_AGAIN => Self::Temporary(text),
             _ => Self::System(text),
+        }
+    }
+}
+
+/// Like [`resolve`], but returns soon after `stopped` says so: a resolver that doesn't answer is waited for by a thread of its own,
+/// which ends with the resolver's patience (resolv.conf(5): `timeout` times `attempts`) or with the process.
+///
+/// # Errors
+/// [`ResolveError`], [`ResolveError::Stopped`] among them.
+pub fn resolve_unless(host: &str, port: u16, stopped: impl Fn() -> bool) -> Result<Vec<SocketAddr>, ResolveError> {
+    if host.parse::<IpAddr>().is_ok() {
+        return resolve(host, port);
+    }
+    let name = host.to_owned();
+    unless_stopped(move || resolve(&name, port), stopped)
+}
+
+fn unless_stopped<T: Send + 'static>(
+    ask: impl FnOnce() -> Result<T, ResolveError> + Send + 'static,
+    stopped: impl Fn() -> bool,
+) -> Result<T, ResolveError> {
+    let (sender, answer) = sync_channel(1);
+    let system = |error: std::io::Error| ResolveError::System(error.to_string());
+    // Nobody listens to an answer that comes too late.
+    std::thread::Builder::new().spawn(move || drop(sender.send(ask()))).map_err(system)?;
+    loop {
+        match answer.recv_timeout(LOOK) {
+            Ok(answer) => return answer,
+            Err(RecvTimeoutError::Timeout) if stopped() => return Err(ResolveError::Stopped),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(ResolveError::System("the thread that asks has died".to_owned()));
+            }
         }
     }
 }
@@ -101,6 +142,20 @@ mod tests {
         assert!(
             resolve("localhost", 7).unwrap().iter().all(|address| address.ip().is_loopback() && address.port() == 7)
         );
+    }
+
+    #[test]
+    fn who_gives_up_waits_for_no_resolver() {
+        let (keep_silent, silence) = std::sync::mpsc::channel::<()>();
+        let ask = move || {
+            let _ended = silence.recv();
+            Ok(())
+        };
+        // It returns at all, though the answer never comes.
+        assert_eq!(unless_stopped(ask, || true), Err(ResolveError::Stopped));
+        drop(keep_silent);
+        assert_eq!(unless_stopped(|| Ok(7), || true), Ok(7));
+        assert!(resolve_unless("localhost", 7, || false).unwrap().iter().all(|address| address.ip().is_loopback()));
     }
 
     #[test]

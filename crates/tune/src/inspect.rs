@@ -11,6 +11,7 @@ use wt_load::{LoadError, Scheme, Url};
 use wt_prober::ProbeOptions;
 use wt_problem::{Fault, Problem};
 use wt_sys::ns::read_net_sysctl;
+use wt_sys::resolve::ResolveError;
 use wt_trial::{Cancel, PathFacts};
 use wt_units::{BitsPerSecond, Bytes, Settings};
 use wt_wire::{Headers, IpVersion, Transport};
@@ -99,7 +100,7 @@ pub(crate) fn reached(
     events: Sink<'_>,
 ) -> Result<(Target, InspectedPath), Problem> {
     let mut first = None;
-    for target in Target::candidates(url, v6).map_err(|error| unfound(&error))? {
+    for target in Target::candidates(url, v6, cancel).map_err(|error| unfound(&error))? {
         match inspect(request, url, target.peer, cancel, events) {
             Ok(inspected) => return Ok((target, inspected)),
             Err(failure) => {
@@ -113,6 +114,9 @@ pub(crate) fn reached(
 
 pub(crate) fn unfound(error: &FindError) -> Problem {
     match error {
+        FindError::Resolve { source: ResolveError::Stopped, .. } => {
+            Problem::stopped("stopped before anything was measured; nothing was journaled")
+        }
         FindError::Resolve { source, .. } => {
             let fault = if source.is_temporary() { Fault::Environment } else { Fault::Usage };
             Problem::new(fault, error.to_string())

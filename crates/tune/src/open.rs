@@ -16,7 +16,7 @@ use wt_journal::StoredExperiment;
 use wt_live::{Changer, Control, LiveConfig, LiveTunnel, Target};
 use wt_load::{Scheme, SharedKey, Tls, Url};
 use wt_prober::IpVersion;
-use wt_problem::Problem;
+use wt_problem::{Fault, Problem};
 use wt_setup::{Budget, Controls, HostAccess, controls};
 use wt_sys::ns::read_net_sysctl;
 use wt_trial::{Cancel, Direction, Holding, LoadedControl, Workload};
@@ -152,7 +152,7 @@ pub(crate) fn session<'a>(
     }
     // Of several, those that aren't there are passed over.
     for ProfileRemote { url, comment } in named {
-        let mut found = Target::find(url.clone(), v6).map_err(|error| unfound(&error));
+        let mut found = Target::find(url.clone(), v6, cancel).map_err(|error| unfound(&error));
         if first_found.is_none() && found.is_ok() {
             found = reached(request, &url, v6, cancel, events).map(|(target, inspected)| {
                 first_found = Some(inspected);
@@ -161,6 +161,7 @@ pub(crate) fn session<'a>(
         }
         match found {
             Ok(target) => targets.push(target.commented(comment)),
+            Err(failure) if failure.fault == Fault::Stopped => return Err(failure),
             Err(failure) => {
                 events(TuneEvent::note(&failure.what));
                 last = failure;

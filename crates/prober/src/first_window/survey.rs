@@ -108,7 +108,7 @@ fn resolve(plan: &SurveyPlan<'_>, next: &AtomicUsize, sender: &mpsc::SyncSender<
     loop {
         let number = next.fetch_add(1, Ordering::Relaxed);
         let Some(url) = plan.urls.get(number) else { return waker.wake() };
-        let goal = if plan.opt_out.has_name(url.host()) { None } else { Some(url.resolve(plan.ip)) };
+        let goal = if plan.opt_out.has_name(url.host()) { None } else { Some(url.resolve(plan.ip, plan.cancel)) };
         if sender.send((number, goal)).is_err() {
             return;
         }
@@ -136,6 +136,8 @@ fn drive(
                         None => found.push(nothing(None, OPTED_OUT)),
                         Some(Ok(goal)) if is_out(goal.address) => found.push(nothing(Some(goal.address), OPTED_OUT)),
                         Some(Ok(goal)) => connections.add(number, goal),
+                        // It may be the look-up that was stopped.
+                        Some(Err(_)) if plan.cancel.is_cancelled() => {}
                         Some(Err(UnaskedHost { address, why })) => {
                             let why = if address.is_some_and(is_out) { OPTED_OUT } else { &why };
                             found.push(nothing(address, why));

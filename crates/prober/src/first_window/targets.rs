@@ -6,6 +6,7 @@ use crate::target::{resolved, source_to};
 use std::net::IpAddr;
 use wt_probe::first_window::Goal;
 use wt_problem::Problem;
+use wt_trial::Cancel;
 use wt_units::UrlError;
 
 /// No run asks more.
@@ -40,10 +41,10 @@ impl Url {
         &self.place.host
     }
 
-    /// Finds the address, which may take as long as the resolver likes, and whether there is a way to it.
-    pub(super) fn resolve(&self, ip: Option<IpVersion>) -> Result<Goal, UnaskedHost> {
+    /// Finds the address, which may take as long as the resolver likes unless it is cancelled, and whether there is a way to it.
+    pub(super) fn resolve(&self, ip: Option<IpVersion>, cancel: &Cancel) -> Result<Goal, UnaskedHost> {
         let wt_units::Url { scheme, host, port, path, .. } = &self.place;
-        let address = resolved(host, *port, ip).map_err(|problem| UnaskedHost::of(None, &problem))?.ip();
+        let address = resolved(host, *port, ip, cancel).map_err(|problem| UnaskedHost::of(None, &problem))?.ip();
         source_to(address).map_err(|problem| UnaskedHost::of(Some(address), &problem))?;
         Ok(Goal { address, port: *port, tls: scheme.is_encrypted(), host: host.clone(), path: path.clone() })
     }
@@ -153,7 +154,9 @@ mod tests {
 
     #[test]
     fn who_cant_be_asked_is_told_with_the_reason() {
-        let why = |text: &str, ip| Url::parse(text).unwrap().resolve(ip).map(|goal| goal.address).map_err(|un| un.why);
+        let why = |text: &str, ip| {
+            Url::parse(text).unwrap().resolve(ip, &Cancel::new()).map(|goal| goal.address).map_err(|un| un.why)
+        };
         assert_eq!(why("http://127.0.0.1/", None), Ok([127, 0, 0, 1].into()));
         // Without a socket that may broadcast, no kernel has a way there.
         for (text, ip, words) in [
