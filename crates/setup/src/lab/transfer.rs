@@ -6,6 +6,7 @@ use std::time::Duration;
 use wt_lab::{PORT, SERVER_V4};
 use wt_load::{Connection, EndReport, Finish, LoadError, Request, SenderOptions, download, upload, would_grant};
 use wt_problem::Problem;
+use wt_sys::ns::read_net_sysctl;
 use wt_trial::{Amount, Cancel, Direction, SampleColumns};
 use wt_units::{Assignment, Bytes, FullPacket, Knob, Settings};
 
@@ -51,6 +52,9 @@ pub struct TransferAnswer {
     pub granted: Settings,
     /// What it refused.
     pub refused: Vec<String>,
+    /// What makes it another transfer than one might think.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// Which end took the samples.
     pub end: &'static str,
     /// What TCP said over time.
@@ -104,11 +108,27 @@ pub fn transfer(request: &TransferRequest, cancel: &Cancel) -> Result<TransferAn
         let far = would_grant(&peer, &far).map_err(|error| problem(&error))?;
         far.iter().for_each(|(knob, level)| granted.set(knob, level.clone()));
     }
+    let usual = read_net_sysctl("ipv4/tcp_congestion_control").unwrap_or_default();
+    let asked = settings.name(Knob::Cc).filter(|_| direction == Direction::Down);
+    let notes = asked.and_then(|name| still_paced(usual.trim(), name)).into_iter().collect();
     let report = match direction {
         Direction::Down => download(connection, &load, deadline, cancel),
         Direction::Up => upload(connection, &load, deadline, cancel),
     };
-    report.map(|report| answer(direction, report, connect_time, granted)).map_err(|error| problem(&error))
+    report.map(|report| answer(direction, report, connect_time, granted, notes)).map_err(|error| problem(&error))
+}
+
+/// What is said of a congestion control that the server gives a connection which has begun with the usual one.
+///
+/// # Source
+/// `bbr_init()` of net/ipv4/tcp_bbr.c switches pacing on for a socket; nothing switches it off again.
+fn still_paced(usual: &str, asked: &str) -> Option<String> {
+    (usual == "bbr" && asked != "bbr").then(|| {
+        format!(
+            "cc={asked} is paced: the connection began with the default, bbr, whose pacing stays; \
+             windtunnel lab run --cc {asked} begins with {asked}"
+        )
+    })
 }
 
 fn load_request(direction: Direction, amount: Amount, settings: &Settings) -> Request {
@@ -139,7 +159,13 @@ fn problem(error: &LoadError) -> Problem {
     }
 }
 
-fn answer(direction: Direction, report: EndReport, connect_time: Duration, granted: Settings) -> TransferAnswer {
+fn answer(
+    direction: Direction,
+    report: EndReport,
+    connect_time: Duration,
+    granted: Settings,
+    notes: Vec<String>,
+) -> TransferAnswer {
     let seconds = report.elapsed.as_secs_f64();
     let failed =
         matches!(report.finish, Finish::PeerLeft(_) | Finish::Garbage(_) | Finish::Lost(_) | Finish::Corrupt(_));
@@ -158,6 +184,7 @@ fn answer(direction: Direction, report: EndReport, connect_time: Duration, grant
     TransferAnswer {
         schema_version: 1,
         problem,
+        notes,
         direction,
         finish,
         bytes: report.bytes,
@@ -168,5 +195,17 @@ fn answer(direction: Direction, report: EndReport, connect_time: Duration, grant
         refused: report.refused,
         end: if direction == Direction::Up { "sender" } else { "receiver" },
         samples: SampleColumns::of(&report.samples),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_begins_with_bbr_and_goes_on_with_another_one_is_said_to_be_paced() {
+        for (usual, asked, paced) in [("bbr", "cubic", true), ("bbr", "bbr", false), ("cubic", "reno", false)] {
+            assert_eq!(still_paced(usual, asked).is_some(), paced, "{usual}, {asked}");
+        }
     }
 }

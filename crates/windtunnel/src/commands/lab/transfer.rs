@@ -59,5 +59,6 @@ fn print(answer: &TransferAnswer) {
     let (bytes, rate) = (Bytes(answer.bytes), answer.goodput_bps / 1e6);
     say!("{bytes} in {}: {rate:.3} Mbit/s, {}", time(answer.elapsed_us), answer.finish);
     say!("connected in {}", time(answer.connect_us));
+    answer.notes.iter().for_each(|note| say!("{note}"));
     answer.refused.iter().for_each(|refused| say!("refused: {refused}"));
 }
