@@ -13,7 +13,7 @@ pub struct Counts {
     pub bytes_sent: u64,
     /// Segments that were retransmitted: all of the next three kinds and those that a timer set off.
     pub retransmissions: u64,
-    /// Of these, soon after two or more duplicate ACKs.
+    /// Of these, for which ACKs had asked a moment before: two or more duplicate ones, or blocks behind what is missing.
     pub fast_retransmissions: u64,
     /// Of these, of data that had been acknowledged already.
     pub spurious_retransmissions: u64,

@@ -5,6 +5,8 @@
 //! # Source
 //! Wireshark User's Guide, section 7.5 "TCP Analysis".
 
+mod retransmission;
+
 use crate::copies::Lately;
 use crate::counts::{Counts, Offer};
 use crate::over_time::OverTime;
@@ -13,14 +15,8 @@ use crate::samples::{Course, Sample};
 use std::collections::VecDeque;
 use wt_wire::{Ecn, Seq, TcpFlags};
 
-/// A duplicate ACK is an answer to a loss for so long.
-const FAST_NS: u64 = 20_000_000;
-/// Reordering takes no longer than this where the RTT isn't known.
-const REORDER_NS: u64 = 3_000_000;
 /// Segments that wait for their ACK, for one direction.
 const MOST_OUTSTANDING: usize = 8192;
-/// Segments that one packet is compared with.
-const MOST_OVERLAPPED: usize = 64;
 /// Timestamps that wait for their echo.
 const MOST_STAMPS: usize = 64;
 /// Right edges that are remembered.
@@ -160,7 +156,7 @@ impl Half {
             self.duplicates = 0;
         }
         if (s.len > 0 || control && !s.has(TcpFlags::RST)) && was == Was::Usual {
-            self.classify(rev, s, now, known.first_rtt_ns);
+            self.classify(rev, s, now, known);
         }
         let takes_numbers = s.len > 0 || s.flags.has_any(TcpFlags::SYN | TcpFlags::FIN);
         if takes_numbers && was != Was::KeepAlive {
@@ -234,7 +230,10 @@ impl Half {
         let same_ack = self.ack == Some(s.ack);
         let same_window = s.window == self.window;
         match (same_ack, s.window) {
-            (true, 1..) if !same_window => self.counts.window_updates += 1,
+            (true, 1..) if !same_window => {
+                self.counts.window_updates += 1;
+                self.duplicates += u32::from(s.sack_count > 0);
+            }
             (true, 1..) if rev.was != Was::KeepAlive => {
                 self.counts.duplicate_acks += 1;
                 self.duplicates += 1;
@@ -242,115 +241,6 @@ impl Half {
             _ => {}
         }
         was
-    }
-
-    /// A segment with data that doesn't go on where the last one ended was sent before, or was overtaken.
-    fn classify(&mut self, rev: &Self, s: &Segment, now: u64, first_rtt_ns: Option<u64>) {
-        let Some(next) = self.next.filter(|next| s.seq.is_before(*next)) else { return };
-        if s.has(TcpFlags::SYN) && self.isn == Some(s.seq) && self.counts.syn_retransmissions == 0 {
-            return;
-        }
-        let end = s.seq.plus(s.len);
-        let passed = self.has_passed(rev, s);
-        let answered = now.saturating_sub(rev.ack_at_ns) < FAST_NS && rev.duplicates >= 2;
-        let sacked =
-            rev.sacks.iter().take(rev.sack_count).any(|(left, right)| !s.seq.is_before(*left) && !right.is_before(end));
-        if answered && (rev.ack == Some(s.seq) || rev.sack_count > 0 && !sacked) {
-            self.counts.fast_retransmissions += 1;
-        } else if next != end && !passed && self.is_overtaken(s, now, first_rtt_ns) {
-            self.counts.out_of_order += 1;
-            return;
-        } else if s.len > 0 && rev.ack.is_some_and(|ack| !ack.is_before(end)) {
-            self.counts.spurious_retransmissions += 1;
-        }
-        self.counts.retransmissions += 1;
-        self.counts.bytes_retransmitted += u64::from(s.len);
-        if passed {
-            self.repeated += u64::from(s.len);
-            self.counts.lost_after += 1;
-        } else {
-            self.counts.lost_before += 1;
-        }
-        self.recovery = Some(next);
-    }
-
-    /// The first segment behind where this one belongs.
-    fn beyond(&self, s: &Segment) -> usize {
-        self.outstanding.partition_point(|sent| sent.seq.is_before(s.seq))
-    }
-
-    /// Whether a segment that fills a gap was sent before the one that left the gap, and not again: by its timestamp, or because
-    /// an answer to the gap comes a round trip after it, wherever the capture is.
-    fn is_overtaken(&self, s: &Segment, now: u64, first_rtt_ns: Option<u64>) -> bool {
-        let beyond = self.outstanding.get(self.beyond(s));
-        match (beyond.and_then(|beyond| beyond.stamp), s.timestamps) {
-            (Some(beyond), Some((own, _))) if own != beyond => Seq(own).is_before(Seq(beyond)),
-            _ => {
-                let open_ns = now.saturating_sub(beyond.map_or(self.next_at_ns, |beyond| beyond.at_ns));
-                // Round trips vary: the first one may have been a slow one.
-                open_ns < first_rtt_ns.map_or(REORDER_NS, |rtt| rtt / 4 * 3)
-            }
-        }
-    }
-
-    /// Whether data of this segment passed here before, or was acknowledged.
-    fn has_passed(&self, rev: &Self, s: &Segment) -> bool {
-        let acknowledged = rev.ack.is_some_and(|ack| s.seq.is_before(ack));
-        acknowledged || self.overlapping(s).next().is_some()
-    }
-
-    /// The places of segments that wait for their ACK and have bytes in common with this one.
-    fn overlapping(&self, s: &Segment) -> std::ops::Range<usize> {
-        let first = self.outstanding.partition_point(|sent| !s.seq.is_before(sent.end));
-        let common =
-            self.outstanding.iter().skip(first).take(MOST_OVERLAPPED).take_while(|sent| sent.seq.is_before(s.end()));
-        first..first + common.count()
-    }
-
-    /// Keeps a segment until it is acknowledged.
-    fn keep(&mut self, s: &Segment, now: u64, room: &mut usize) {
-        let (end, len) = (s.end(), s.packet_len);
-        if s.len > 0 {
-            self.last_data_ns = now;
-            self.largest_segment = self.largest_segment.max(s.len);
-        }
-        let again = self.next.is_some_and(|next| s.seq.is_before(next));
-        if again {
-            let overlapping = self.overlapping(s);
-            let known = !overlapping.is_empty();
-            for sent in self.outstanding.range_mut(overlapping) {
-                if sent.seq == s.seq {
-                    sent.times = sent.times.saturating_add(1);
-                    sent.shrunk |= end.is_before(sent.end);
-                } else {
-                    // A part of it was retransmitted.
-                    sent.times = sent.times.max(2);
-                }
-            }
-            if known {
-                return;
-            }
-        }
-        if self.outstanding.len() >= MOST_OUTSTANDING || *room == 0 {
-            self.overflowed = true;
-            if self.outstanding.pop_front().is_none() {
-                return;
-            }
-            *room += 1;
-        }
-        *room -= 1;
-        let times = 1 + u8::from(again);
-        let stamp = s.timestamps.map(|(value, _)| value);
-        let mut sent = SentSegment { seq: s.seq, end, at_ns: now, stamp, packet_len: len, times, shrunk: false };
-        if again {
-            let place = self.beyond(s);
-            if let Some(beyond) = self.outstanding.get(place) {
-                (sent.at_ns, sent.stamp) = (beyond.at_ns, beyond.stamp);
-            }
-            self.outstanding.insert(place, sent);
-        } else {
-            self.outstanding.push_back(sent);
-        }
     }
 
     /// How much is under way as this end knew it when it sent the segment, and whether the window was reached.
@@ -483,7 +373,7 @@ impl Half {
             rev.outstanding.pop_front();
             *room += 1;
             unseen |= covered.is_some_and(|covered| covered.is_before(sent.seq));
-            covered = covered.map(|_| sent.end);
+            covered = covered.map(|covered| if covered.is_before(sent.end) { sent.end } else { covered });
             rev.passed(&sent);
             // A segment that was sent twice doesn't tell which one was acknowledged (Karn).
             let is_sample = sent.times == 1 && sent.at_ns >= rev.measured_from_ns;
@@ -580,4 +470,12 @@ pub(crate) struct KnownTimes {
     pub(crate) back_ns: u64,
     /// From here to its receiver and back.
     pub(crate) forth_ns: u64,
+}
+
+impl KnownTimes {
+    /// Of the whole path, at the least.
+    fn rtt_ns(&self) -> Option<u64> {
+        let loops = (self.back_ns > 0 && self.forth_ns > 0).then_some(self.back_ns + self.forth_ns);
+        [self.first_rtt_ns, loops].into_iter().flatten().min()
+    }
 }

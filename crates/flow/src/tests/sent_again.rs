@@ -1,0 +1,110 @@
+//! What is sent again, what is only overtaken, and what is new behind what is sent again.
+
+use super::*;
+
+/// The handshake and a request, captured at the client: the server is `rtt` away.
+fn asked_from_here(rtt: u64) -> Vec<Packet> {
+    vec![
+        packet(0, true, SYN, 1000, 0, 0).options(&OPTIONS),
+        packet(rtt, false, SYN | ACK, 5000, 1001, 0).options(&OPTIONS),
+        packet(rtt + MS / 10, true, ACK, 1001, 5001, 0),
+        packet(rtt + MS / 5, true, ACK, 1001, 5001, 100),
+    ]
+}
+
+/// What the client says of data up to `ack` and, behind a gap, from `left` to `right`.
+fn reports(at_ns: u64, ack: u32, left: u32, right: u32) -> Packet {
+    packet(at_ns, true, ACK, 1101, ack, 0).sack(left, right)
+}
+
+#[test]
+fn what_is_overtaken_near_the_receiver_is_no_retransmission_though_its_duplicate_acks_pass_here() {
+    let mut packets = asked_from_here(30 * MS);
+    let mut at = 70 * MS;
+    for n in 0..50u32 {
+        let first = 5001 + n * 10_000;
+        // The second of ten comes 5 ms after the others, each of which the client answers at once.
+        let mut order: Vec<u32> = (0..10).filter(|place| *place != 1).collect();
+        order.push(1);
+        for place in order {
+            at += if place == 1 { 5 * MS } else { MS / 4 };
+            packets.push(packet(at, false, ACK, first + place * 1000, 1101, 1000));
+            packets.push(match place {
+                0 => packet(at + 1000, true, ACK, 1101, first + 1000, 0),
+                1 => packet(at + 1000, true, ACK, 1101, first + 10_000, 0),
+                _ => reports(at + 1000, first + 1000, first + 2000, first + (place + 1) * 1000),
+            });
+        }
+    }
+    let report = only(&packets);
+    let sent = report.server.sent;
+    assert_eq!((sent.out_of_order, sent.retransmissions, sent.fast_retransmissions), (50, 0, 0), "{sent:?}");
+    assert_eq!((report.blame.end, report.blame.reason), (Culprit::Path, Reason::Reordering), "{:#?}", report.blame);
+}
+
+#[test]
+fn every_gap_of_a_repair_that_blocks_report_is_fast_whatever_the_window_and_what_a_timer_sends_is_not() {
+    let mut packets = asked_from_here(30 * MS);
+    let at = 70 * MS;
+    let data = |at: u64, n: u32| packet(at, false, ACK, 5001 + n * 1000, 1101, 1000);
+    let ack = |n: u32| 5001 + n * 1000;
+    // Of ten segments the third and the sixth are lost; with each ACK the window changes.
+    for n in [0, 1, 3, 4, 6, 7, 8, 9] {
+        packets.push(data(at + u64::from(n) * MS / 4, n));
+        let told = at + u64::from(n) * MS / 4 + 1000;
+        packets.push(match n {
+            0 | 1 => packet(told, true, ACK, 1101, ack(n + 1), 0),
+            3 | 4 => reports(told, ack(2), ack(3), ack(n + 1)),
+            _ => reports(told, ack(2), ack(6), ack(n + 1)),
+        });
+        packets.last_mut().unwrap().window -= n as u16;
+    }
+    packets.push(data(at + 32 * MS, 2));
+    packets.push(reports(at + 32 * MS + 1000, ack(5), ack(6), ack(10)));
+    packets.push(data(at + 63 * MS, 5));
+    packets.push(packet(at + 63 * MS + 1000, true, ACK, 1101, ack(10), 0));
+    // The last of two is lost, and nothing says so.
+    packets.extend([data(at + 70 * MS, 10), data(at + 70 * MS + 1000, 12)]);
+    packets.push(reports(at + 71 * MS, ack(11), ack(12), ack(13)));
+    packets.push(data(at + 400 * MS, 11));
+    packets.push(packet(at + 401 * MS, true, ACK, 1101, ack(13), 0));
+    let sent = only(&packets).server.sent;
+    assert_eq!((sent.retransmissions, sent.fast_retransmissions, sent.out_of_order), (3, 2, 0), "{sent:?}");
+}
+
+#[test]
+fn what_is_new_behind_what_is_sent_again_counts_as_new() {
+    // At the sender: 100 bytes get lost, and are retransmitted with the 900 that were written meanwhile.
+    let mut packets = asked(20 * MS);
+    for n in 0..20u32 {
+        let (at, seq) = (50 * MS + u64::from(n) * 500 * MS, 5001 + n * 1000);
+        packets.push(packet(at, false, ACK, seq, 1101, 100));
+        packets.push(packet(at + 250 * MS, false, ACK, seq, 1101, 1000));
+        packets.push(packet(at + 270 * MS, true, ACK, 1101, seq + 1000, 0));
+    }
+    let analysis = analyse(&packets);
+    let report = &analysis.connections[0];
+    let sent = report.server.sent;
+    assert_eq!((report.server.bytes, sent.bytes_sent, sent.bytes_retransmitted), (20_000, 22_000, 2000));
+    assert_eq!((sent.retransmissions, sent.lost_after, report.client.sent.acked_unseen), (20, 20, 0), "{sent:?}");
+}
+
+#[test]
+fn where_a_retransmission_was_lost_is_told_by_its_first_byte() {
+    // At the receiver: the second of three is lost before, and comes with the third and a fourth in one piece.
+    let mut packets = asked_from_here(40 * MS);
+    for n in 0..20u32 {
+        let (at, seq) = (100 * MS + u64::from(n) * 100 * MS, 5001 + n * 4000);
+        packets.push(packet(at, false, ACK, seq, 1101, 1000));
+        packets.push(packet(at + 1000, true, ACK, 1101, seq + 1000, 0));
+        packets.push(packet(at + 2 * MS, false, ACK, seq + 2000, 1101, 1000));
+        packets.push(reports(at + 2 * MS + 1000, seq + 1000, seq + 2000, seq + 3000));
+        packets.push(packet(at + 45 * MS, false, ACK, seq + 1000, 1101, 3000));
+        packets.push(packet(at + 45 * MS + 1000, true, ACK, 1101, seq + 4000, 0));
+    }
+    let report = only(&packets);
+    let sent = report.server.sent;
+    assert_eq!((report.server.bytes, sent.retransmissions, report.client.sent.acked_unseen), (80_000, 20, 0));
+    assert_eq!((sent.lost_before, sent.lost_after), (20, 0), "{sent:?}");
+    assert!(report.blame.text.contains("between the server and where"), "{}", report.blame.text);
+}
