@@ -6,6 +6,7 @@
 use crate::connection::{Connection, End};
 use crate::finding::{Blame, Culprit, Finding, Reason};
 use crate::report::{ConnectionReport, EndReport, State};
+use wt_units::counted;
 
 /// Less than this share of the time isn't told.
 const LEAST: f64 = 0.05;
@@ -14,7 +15,7 @@ const LEAST: f64 = 0.05;
 pub(crate) fn judged(connection: &Connection, number: u64) -> ConnectionReport {
     let mut report = ConnectionReport::of(connection, number);
     if report.without_time > 0 {
-        let number = wt_units::counted(report.without_time as usize, "packet");
+        let number = counted(report.without_time as usize, "packet");
         let text = format!("Who is to blame can't be said: of {number} of it the capture doesn't tell the time.");
         report.blame = Blame { text, ..Blame::default() };
         return report;
@@ -230,32 +231,25 @@ fn sender(report: &ConnectionReport, end: End, findings: &mut Vec<Finding>) {
         End::Server => (report.time.server_repair_us, report.time.server_idle_us),
     };
     let sent = &own.sent;
+    // What is overtaken looks like a loss until it comes: of the time of repair each of both has its part.
+    let reordered = sent.out_of_order as f64 / sent.data_packets.max(1) as f64;
+    let overtakes = sent.out_of_order as f64 / (sent.out_of_order + sent.retransmissions).max(1) as f64;
+    let overtaken = share(report, repair_us) * overtakes;
+    let repair = share(report, repair_us) - overtaken;
     if let Some(hole) = own.black_hole {
         findings.push(black_hole(report, end, hole));
-    } else if sent.spurious_retransmissions.max(sent.duplicate_reports) * 2 > sent.retransmissions.max(1)
-        && sent.spurious_retransmissions > 2
-    {
-        findings.push(Finding {
-            end: end.into(),
-            reason: Reason::Spurious,
-            weight: share(report, repair_us).max(LEAST),
-            text: format!(
-                "{} sent {} segments again that had arrived ({} retransmissions in all): ACKs come late or get lost, or \
-                 packets overtake each other by far.",
-                name(report, end),
-                sent.spurious_retransmissions,
-                sent.retransmissions
-            ),
-        });
-    } else if sent.retransmissions > 0 && (own.retransmission_rate >= 0.005 || share(report, repair_us) >= LEAST) {
-        findings.push(loss(report, end, share(report, repair_us)));
+    } else if sent.spurious_retransmissions > 0 && sent.spurious_retransmissions * 2 >= sent.retransmissions {
+        if sent.spurious_retransmissions > 2 || repair >= LEAST {
+            findings.push(spurious(report, end, repair));
+        }
+    } else if sent.retransmissions > 0 && (own.retransmission_rate >= 0.005 || repair >= LEAST) {
+        findings.push(loss(report, end, repair));
     }
-    let reordered = sent.out_of_order as f64 / sent.data_packets.max(1) as f64;
     if sent.out_of_order > 2 && reordered >= 0.01 {
         findings.push(Finding {
             end: Culprit::Path,
             reason: Reason::Reordering,
-            weight: reordered.min(0.5),
+            weight: reordered.min(0.5).max(overtaken),
             text: format!(
                 "Packets of the {} overtake each other: {} of {} came behind later ones.",
                 end.name(),
@@ -299,6 +293,23 @@ fn black_hole(report: &ConnectionReport, end: End, hole: crate::report::BlackHol
             hole.times,
             hole.largest_passed,
             report.end(end.other()).address.ip()
+        ),
+    }
+}
+
+fn spurious(report: &ConnectionReport, end: End, repair: f64) -> Finding {
+    let sent = &report.end(end).sent;
+    let times = sent.spurious_retransmissions;
+    Finding {
+        end: Culprit::Path,
+        reason: Reason::Spurious,
+        weight: repair.max(LEAST),
+        text: format!(
+            "{} sent {times} segment{} again that had arrived ({} in all): ACKs come late or get lost, or packets overtake \
+             each other by far.",
+            name(report, end),
+            if times == 1 { "" } else { "s" },
+            counted(sent.retransmissions as usize, "retransmission"),
         ),
     }
 }

@@ -15,9 +15,10 @@ pub struct Counts {
     pub retransmissions: u64,
     /// Of these, for which ACKs had asked a moment before: two or more duplicate ones, or blocks behind what is missing.
     pub fast_retransmissions: u64,
-    /// Of these, of data that had been acknowledged already.
+    /// Of these, of data that had arrived: it had been acknowledged already, or the receiver says that it came twice (D-SACK).
     pub spurious_retransmissions: u64,
-    /// Of these, of data that had passed here before: lost behind this point, on the way to the receiver.
+    /// Of these, of data that had passed here before and isn't known to have arrived: lost behind this point, on the way to the
+    /// receiver.
     pub lost_after: u64,
     /// Of these, of data that had not passed here: lost before this point, on the way from the sender.
     pub lost_before: u64,

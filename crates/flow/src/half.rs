@@ -7,6 +7,7 @@
 
 mod retransmission;
 
+use self::retransmission::Retransmission;
 use crate::copies::Lately;
 use crate::counts::{Counts, Offer};
 use crate::over_time::OverTime;
@@ -87,6 +88,7 @@ pub(crate) struct Half {
     sack_count: usize,
     was: Was,
     outstanding: VecDeque<SentSegment>,
+    recent: VecDeque<Retransmission>,
     /// Payload that passed here before, bytes.
     repeated: u64,
     /// Not all that waits for its ACK is known.
@@ -278,6 +280,9 @@ impl Half {
         self.note_window(rev, s, now, known);
         if s.has(TcpFlags::ACK) {
             self.acknowledge(rev, s, now, room);
+            if let Some(twice) = s.sacks.first().filter(|_| s.duplicate_sack) {
+                rev.arrived_twice(*twice);
+            }
             (self.ack, self.ack_at_ns) =
                 (Some(self.ack.map_or(s.ack, |ack| if ack.is_before(s.ack) { s.ack } else { ack })), now);
             self.sack_count = s.sack_count;

@@ -11,6 +11,17 @@ const FAST_NS: u64 = 20_000_000;
 const REORDER_NS: u64 = 3_000_000;
 /// Segments that one packet is compared with.
 const MOST_OVERLAPPED: usize = 64;
+/// Retransmissions of which the receiver may still say that they weren't needed.
+const MOST_RECENT: usize = 64;
+
+/// A retransmission that was taken for the answer to a loss.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Retransmission {
+    seq: Seq,
+    end: Seq,
+    /// Its first byte had passed here before.
+    passed: bool,
+}
 
 impl Half {
     /// A segment with data that doesn't go on where the last one ended was sent before, or was overtaken.
@@ -28,19 +39,44 @@ impl Half {
             self.counts.out_of_order += 1;
             return;
         }
+        self.recovery = Some(next);
+        self.counts.retransmissions += 1;
+        self.counts.bytes_retransmitted += u64::from(bytes_between(s.seq, end));
         if rev.asks_for(s.seq, end, now, known.back_ns) {
             self.counts.fast_retransmissions += 1;
         } else if s.len > 0 && rev.ack.is_some_and(|ack| !ack.is_before(end)) {
             self.counts.spurious_retransmissions += 1;
+            return;
         }
-        self.counts.retransmissions += 1;
-        self.counts.bytes_retransmitted += u64::from(bytes_between(s.seq, end));
-        if passed {
-            self.counts.lost_after += 1;
-        } else {
-            self.counts.lost_before += 1;
+        *self.lost(passed) += 1;
+        if s.len > 0 {
+            if self.recent.len() >= MOST_RECENT {
+                self.recent.pop_front();
+            }
+            self.recent.push_back(Retransmission { seq: s.seq, end, passed });
         }
-        self.recovery = Some(next);
+    }
+
+    /// What counts losses on the side on which a retransmission says that they are.
+    fn lost(&mut self, passed: bool) -> &mut u64 {
+        if passed { &mut self.counts.lost_after } else { &mut self.counts.lost_before }
+    }
+
+    /// The other end says that these bytes arrived twice: what retransmitted them wasn't needed, and nothing was lost.
+    ///
+    /// # Source
+    /// RFC 3708 section 3: a report of a segment that was retransmitted once says so.
+    pub(super) fn arrived_twice(&mut self, (mut left, right): (Seq, Seq)) {
+        while left.is_before(right) {
+            let common = |sent: &Retransmission| sent.seq.is_before(right) && left.is_before(sent.end);
+            let Some(sent) = self.recent.iter().position(common).and_then(|place| self.recent.remove(place)) else {
+                return;
+            };
+            self.counts.spurious_retransmissions += 1;
+            let lost = self.lost(sent.passed);
+            *lost = lost.saturating_sub(1);
+            left = later(left, sent.end);
+        }
     }
 
     /// Whether this end, the receiver, has said a moment ago that these bytes are missing: by ACKs that repeat one, or by blocks

@@ -108,3 +108,49 @@ fn where_a_retransmission_was_lost_is_told_by_its_first_byte() {
     assert_eq!((sent.lost_before, sent.lost_after), (20, 0), "{sent:?}");
     assert!(report.blame.text.contains("between the server and where"), "{}", report.blame.text);
 }
+
+#[test]
+fn retransmissions_that_a_d_sack_proves_needless_are_no_losses() {
+    // At the sender: of a hundred segments each tenth is sent again before its ACK comes, which says at once that it came twice.
+    let late = |needless: bool| {
+        let mut packets = asked(20 * MS);
+        for n in 0..100u32 {
+            let (at, seq) = (100 * MS + u64::from(n * 25 + (n + 4) / 10 * 300) * MS, 5001 + n * 1000);
+            packets.push(packet(at, false, ACK, seq, 1101, 1000));
+            let ack = |at: u64| packet(at, true, ACK, 1101, seq + 1000, 0);
+            if n % 10 != 5 {
+                packets.push(ack(at + 20 * MS));
+                continue;
+            }
+            packets.extend([packet(at + 250 * MS, false, ACK, seq, 1101, 1000), ack(at + 300 * MS)]);
+            if needless {
+                packets.push(ack(at + 301 * MS).sack(seq, seq + 1000));
+            }
+        }
+        only(&packets)
+    };
+    let (report, lost) = (late(true), late(false));
+    let sent = report.server.sent;
+    assert_eq!((sent.retransmissions, sent.spurious_retransmissions, sent.lost_after), (10, 10, 0), "{sent:?}");
+    assert_eq!(report.blame.reason, Reason::Spurious, "{:#?}", report.blame);
+    assert!(report.blame.findings.iter().all(|finding| finding.reason != Reason::Loss), "{:#?}", report.blame);
+    assert!(report.blame.text.contains("10 segments again that had arrived"), "{}", report.blame.text);
+    let sent = lost.server.sent;
+    assert_eq!((sent.retransmissions, sent.spurious_retransmissions, sent.lost_after), (10, 0, 10), "{sent:?}");
+    assert_eq!(lost.blame.reason, Reason::Loss, "{:#?}", lost.blame);
+}
+
+#[test]
+fn a_report_of_what_the_path_duplicated_takes_no_loss_away() {
+    let mut packets = asked(20 * MS);
+    packets.extend([
+        packet(100 * MS, false, ACK, 5001, 1101, 1000),
+        packet(120 * MS, true, ACK, 1101, 6001, 0),
+        packet(121 * MS, true, ACK, 1101, 6001, 0).sack(5001, 6001),
+        packet(130 * MS, false, ACK, 6001, 1101, 1000),
+        packet(430 * MS, false, ACK, 6001, 1101, 1000),
+        packet(450 * MS, true, ACK, 1101, 7001, 0),
+    ]);
+    let sent = only(&packets).server.sent;
+    assert_eq!((sent.retransmissions, sent.spurious_retransmissions, sent.lost_after), (1, 0, 1), "{sent:?}");
+}
