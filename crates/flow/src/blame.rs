@@ -114,8 +114,46 @@ fn opening(report: &ConnectionReport, findings: &mut Vec<Finding>) {
             weight: 2.0,
             text: format!("The server {server} refused: nothing listens on that port, or a firewall answers for it."),
         }),
-        _ => {}
+        State::HalfOpen if times > 0 && report.server.sent.syn_retransmissions > 0 => findings.push(Finding {
+            end: Culprit::Path,
+            reason: Reason::Unanswered,
+            weight: 2.0,
+            text: format!(
+                "The client {} didn't complete the handshake: {} SYN-ACKs in {}, no answer. It is gone, the way to it is broken, or \
+                 its address is forged.",
+                report.client.address,
+                report.server.sent.syn_retransmissions + 1,
+                seconds(report.duration_us)
+            ),
+        }),
+        State::HalfOpen => {}
+        _ => findings.extend(slow_handshake(report)),
     }
+}
+
+/// SYNs that got lost and cost time. Each that comes is answered: what isn't answered got lost behind this place, and what is
+/// answered in vain got lost before it.
+fn slow_handshake(report: &ConnectionReport) -> Option<Finding> {
+    let [syns, answers] = [&report.client, &report.server].map(|end| end.sent.syn_retransmissions);
+    let weight = share(report, report.time.handshake_us);
+    if syns + answers == 0 || weight < LEAST {
+        return None;
+    }
+    let (what, lost, where_to, also) = match syns.saturating_sub(answers) {
+        0 => ("server's SYN-ACK", answers, "client", "the ACK of it"),
+        unanswered => ("client's SYN", unanswered, "server", "the answer to it"),
+    };
+    let times = match lost {
+        1 => "once".to_owned(),
+        2 => "twice".to_owned(),
+        _ => format!("{lost} times"),
+    };
+    let text = format!(
+        "The {what} got lost {times}, between where this was captured and the {where_to} (or {also} did): opening took {} ({}).",
+        seconds(report.time.handshake_us),
+        percent(weight)
+    );
+    Some(Finding { end: Culprit::Path, reason: Reason::Loss, weight, text })
 }
 
 /// What an end did wrong as the receiver.
@@ -233,16 +271,18 @@ fn sender(report: &ConnectionReport, end: End, findings: &mut Vec<Finding>) {
     let sent = &own.sent;
     // What is overtaken looks like a loss until it comes: of the time of repair each of both has its part.
     let reordered = sent.out_of_order as f64 / sent.data_packets.max(1) as f64;
-    let overtakes = sent.out_of_order as f64 / (sent.out_of_order + sent.retransmissions).max(1) as f64;
+    // SYNs have a finding of their own.
+    let again = sent.retransmissions.saturating_sub(sent.syn_retransmissions);
+    let overtakes = sent.out_of_order as f64 / (sent.out_of_order + again).max(1) as f64;
     let overtaken = share(report, repair_us) * overtakes;
     let repair = share(report, repair_us) - overtaken;
     if let Some(hole) = own.black_hole {
         findings.push(black_hole(report, end, hole));
-    } else if sent.spurious_retransmissions > 0 && sent.spurious_retransmissions * 2 >= sent.retransmissions {
+    } else if sent.spurious_retransmissions > 0 && sent.spurious_retransmissions * 2 >= again {
         if sent.spurious_retransmissions > 2 || repair >= LEAST {
             findings.push(spurious(report, end, repair));
         }
-    } else if sent.retransmissions > 0 && (own.retransmission_rate >= 0.005 || repair >= LEAST) {
+    } else if again > 0 && (own.retransmission_rate >= 0.005 || repair >= LEAST) {
         findings.push(loss(report, end, repair));
     }
     if sent.out_of_order > 2 && reordered >= 0.01 {
@@ -317,7 +357,8 @@ fn spurious(report: &ConnectionReport, end: End, repair: f64) -> Finding {
 fn loss(report: &ConnectionReport, end: End, repair: f64) -> Finding {
     let own = report.end(end);
     let sent = &own.sent;
-    let (before, after) = (sent.lost_before, sent.lost_after);
+    // A SYN passes here before it is retransmitted.
+    let (before, after) = (sent.lost_before, sent.lost_after.saturating_sub(sent.syn_retransmissions));
     let place = if before > 2 * after {
         format!("between the {} and where this was captured", end.name())
     } else if after > 2 * before {
@@ -325,17 +366,19 @@ fn loss(report: &ConnectionReport, end: End, repair: f64) -> Finding {
     } else {
         "on both sides of where this was captured".to_owned()
     };
+    let what = match sent.data_retransmissions {
+        0 => "its FIN was retransmitted".to_owned(),
+        again => {
+            format!("{again} of {} were retransmitted ({:.1} %)", sent.data_packets, own.retransmission_rate * 100.0)
+        }
+    };
     Finding {
         end: Culprit::Path,
         reason: Reason::Loss,
         weight: repair.max(own.retransmission_rate).max(0.01),
         text: format!(
-            "Packets of the {} got lost, {place}: {} of {} were retransmitted ({:.1} %), and {} went by while losses were \
-             repaired.",
+            "Packets of the {} got lost, {place}: {what}, and {} went by while losses were repaired.",
             end.name(),
-            sent.retransmissions,
-            sent.data_packets,
-            own.retransmission_rate * 100.0,
             percent(repair)
         ),
     }

@@ -11,9 +11,11 @@ pub struct Counts {
     pub data_packets: u64,
     /// Payload, retransmissions counted again, bytes.
     pub bytes_sent: u64,
-    /// Segments that were retransmitted: all of the next three kinds and those that a timer set off.
+    /// Segments that were retransmitted, SYNs and FINs among them: those for which ACKs asked and those that a timer set off.
     pub retransmissions: u64,
-    /// Of these, for which ACKs had asked a moment before: two or more duplicate ones, or blocks behind what is missing.
+    /// Of these, with payload: SYNs and FINs alone don't count.
+    pub data_retransmissions: u64,
+    /// Of all that were retransmitted, for which ACKs had asked a moment before: two or more duplicate ones, or blocks behind what is missing.
     pub fast_retransmissions: u64,
     /// Of these, of data that had arrived: it had been acknowledged already, or the receiver says that it came twice (D-SACK).
     pub spurious_retransmissions: u64,

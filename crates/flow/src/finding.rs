@@ -26,7 +26,7 @@ impl From<End> for Culprit {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
-    /// A SYN got no answer.
+    /// A SYN got no answer, or a SYN-ACK.
     Unanswered,
     /// A SYN was answered by a reset.
     Refused,

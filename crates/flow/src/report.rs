@@ -173,7 +173,7 @@ pub struct EndReport {
     pub goodput_bps: f64,
     /// What it sent.
     pub sent: Counts,
-    /// Retransmissions per packet with payload.
+    /// Of its packets with payload, those that were retransmitted: 0 to 1.
     pub retransmission_rate: f64,
     /// What its SYN offered.
     pub offer: Option<Offer>,
@@ -359,7 +359,7 @@ fn end_report(connection: &Connection, end: End) -> EndReport {
         bytes,
         goodput_bps: if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 },
         sent: own.counts,
-        retransmission_rate: own.counts.retransmissions as f64 / own.counts.data_packets.max(1) as f64,
+        retransmission_rate: own.counts.data_retransmissions as f64 / own.counts.data_packets.max(1) as f64,
         offer: own.offer,
         window: Windows {
             scale_known: own.shift(other).is_some(),

@@ -63,7 +63,7 @@ fn about_end(c: &ConnectionReport, end: End, lines: &mut Vec<String>) {
     let own = c.end(end);
     let sent = &own.sent;
     lines.push(format!(
-        "   {:<7} sent {} bytes ({}) in {} packets; {} retransmitted ({} fast, {} spurious), {} out of order{}",
+        "   {:<7} sent {} bytes ({}) in {} packets; {} retransmitted ({} fast, {} spurious{}), {} out of order{}",
         end.name(),
         own.bytes,
         if c.without_time > 0 { "rate unknown".to_owned() } else { format!("{:.2} Mbit/s", own.goodput_bps / 1e6) },
@@ -71,6 +71,10 @@ fn about_end(c: &ConnectionReport, end: End, lines: &mut Vec<String>) {
         sent.retransmissions,
         sent.fast_retransmissions,
         sent.spurious_retransmissions,
+        match sent.syn_retransmissions {
+            0 => String::new(),
+            times => format!(", {}", counted(times as usize, "SYN")),
+        },
         sent.out_of_order,
         match c.end(end.other()).sent.duplicate_reports {
             0 => String::new(),

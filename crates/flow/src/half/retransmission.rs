@@ -41,6 +41,7 @@ impl Half {
         }
         self.recovery = Some(next);
         self.counts.retransmissions += 1;
+        self.counts.data_retransmissions += u64::from(s.len > 0);
         self.counts.bytes_retransmitted += u64::from(bytes_between(s.seq, end));
         if rev.asks_for(s.seq, end, now, known.back_ns) {
             self.counts.fast_retransmissions += 1;

@@ -12,6 +12,50 @@ fn asked_from_here(rtt: u64) -> Vec<Packet> {
     ]
 }
 
+#[test]
+fn lost_syns_are_told_apart_from_data_with_what_they_cost() {
+    let rtt = 40 * MS;
+    let opened = |syns: &[u64], answers: &[u64]| {
+        let mut packets: Vec<Packet> =
+            syns.iter().map(|at| packet(at * MS, true, SYN, 1000, 0, 0).options(&OPTIONS)).collect();
+        packets.extend(answers.iter().map(|at| packet(at * MS, false, SYN | ACK, 5000, 1001, 0).options(&OPTIONS)));
+        packets
+    };
+    for (syns, answers, wanted, again) in [
+        (
+            &[0, 1000, 3000][..],
+            &[3001][..],
+            "The client's SYN got lost twice, between where this was captured and the server",
+            (2, 0),
+        ),
+        (
+            &[0, 1000],
+            &[1, 1001],
+            "The server's SYN-ACK got lost once, between where this was captured and the client",
+            (1, 1),
+        ),
+    ] {
+        let mut packets = opened(syns, answers);
+        let at = packets.last().unwrap().at_ns + rtt;
+        packets.extend([packet(at, true, ACK, 1001, 5001, 0), packet(at + 1, true, ACK, 1001, 5001, 100)]);
+        packets
+            .extend([packet(at + MS, false, ACK, 5001, 1101, 1000), packet(at + MS + rtt, true, ACK, 1101, 6001, 0)]);
+        let report = only(&packets);
+        assert_eq!((report.client.retransmission_rate, report.server.retransmission_rate), (0.0, 0.0));
+        let [client, server] = [&report.client, &report.server].map(|end| end.sent);
+        assert_eq!((client.syn_retransmissions, server.syn_retransmissions), again);
+        assert_eq!((client.retransmissions, server.retransmissions), again);
+        let [finding] = &report.blame.findings[..] else { panic!("{:#?}", report.blame) };
+        assert!(finding.text.starts_with(wanted) && finding.reason == Reason::Loss, "{}", finding.text);
+        let share = report.time.handshake_us as f64 / report.duration_us as f64;
+        assert!(share > 0.9 && (finding.weight - share).abs() < 1e-9, "{share} {}", finding.weight);
+    }
+    let half_open = only(&opened(&[0], &[1, 1001, 3001]));
+    assert_eq!((half_open.state, half_open.blame.reason), (State::HalfOpen, Reason::Unanswered));
+    assert!(half_open.blame.text.contains("3 SYN-ACKs in 3.0 s, no answer"), "{}", half_open.blame.text);
+    assert_eq!(half_open.server.retransmission_rate, 0.0);
+}
+
 /// What the client says of data up to `ack` and, behind a gap, from `left` to `right`.
 fn reports(at_ns: u64, ack: u32, left: u32, right: u32) -> Packet {
     packet(at_ns, true, ACK, 1101, ack, 0).sack(left, right)
