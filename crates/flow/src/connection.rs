@@ -204,7 +204,8 @@ impl Connection {
         }
         // Packets of several queues may come in the wrong order by a little.
         let now = now.max(self.last_ns);
-        self.spend(now, end, s);
+        let is_keep_alive = self.half(end).is_keep_alive(s);
+        self.spend(now, end, s, is_keep_alive);
         self.handshake(end, s, now);
         let known = KnownTimes {
             first_rtt_ns: self.first_rtt_ns,
@@ -214,7 +215,7 @@ impl Connection {
         let [client, server] = &mut self.halves;
         let (forward, reverse) = if end == End::Client { (client, server) } else { (server, client) };
         forward.sent(reverse, s, now, &known, room);
-        self.answer(end, s, now);
+        self.answer(end, s, now, is_keep_alive);
         self.last_ns = now;
         true
     }
@@ -236,8 +237,8 @@ impl Connection {
     }
 
     /// How long the server takes from the end of a request to the first byte of its answer.
-    fn answer(&mut self, end: End, s: &Segment, now: u64) {
-        if s.len == 0 {
+    fn answer(&mut self, end: End, s: &Segment, now: u64, is_keep_alive: bool) {
+        if s.len == 0 || is_keep_alive {
             return;
         }
         match (end, self.request_at_ns) {
@@ -251,7 +252,7 @@ impl Connection {
     }
 
     /// Puts the time since the last packet where it belongs.
-    fn spend(&mut self, now: u64, by: End, s: &Segment) {
+    fn spend(&mut self, now: u64, by: End, s: &Segment, is_keep_alive: bool) {
         let gap = now.saturating_sub(self.last_ns);
         let established = self.halves.iter().any(|half| half.counts.data_packets > 0) || self.first_rtt_ns.is_some();
         if !established && self.sure && s.len == 0 {
@@ -271,7 +272,7 @@ impl Connection {
             (true, true) => Some(End::Server),
             (false, false) => None,
         };
-        let Some(sender) = sender else { return self.spend_quiet(gap, by, s) };
+        let Some(sender) = sender else { return self.spend_quiet(gap, by, s, is_keep_alive) };
         let half = self.half(sender);
         let again = by == sender && half.next.is_some_and(|next| s.len > 0 && s.seq.is_before(next));
         if half.recovery.is_some() || again || self.half(sender.other()).reports_a_gap() {
@@ -285,8 +286,8 @@ impl Connection {
 
     /// Nothing is under way as seen from here. The sender knows that only when the last ACK has reached it, and what it
     /// sends then comes here later still: of that time it isn't idle.
-    fn spend_quiet(&mut self, gap: u64, by: End, s: &Segment) {
-        if s.len == 0 {
+    fn spend_quiet(&mut self, gap: u64, by: End, s: &Segment, is_keep_alive: bool) {
+        if s.len == 0 || is_keep_alive {
             self.time.ending += gap;
             return;
         }

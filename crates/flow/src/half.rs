@@ -143,12 +143,15 @@ impl Half {
         let syn = s.has(TcpFlags::SYN);
         let control = s.flags.has_any(TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST);
         self.count(s);
+        // Neither carries anything but what comes again, or none of it.
+        let is_payload = s.len > 0 && !self.is_keep_alive(s) && !self.is_window_probe(rev, s);
+        self.counts.data_packets += u64::from(is_payload);
+        self.counts.bytes_sent += if is_payload { u64::from(s.len) } else { 0 };
         if syn {
             self.synchronise(s);
         }
         let mut was = Was::Usual;
-        let probe = s.len == 1 && Some(s.seq) == self.next && rev.window == 0 && rev.ack.is_some();
-        if probe {
+        if self.is_window_probe(rev, s) {
             self.counts.zero_window_probes += 1;
             was = Was::ZeroWindowProbe;
         } else {
@@ -175,11 +178,23 @@ impl Half {
         self.rst |= s.has(TcpFlags::RST);
     }
 
+    /// Whether it only asks if the other end is there: nothing, or any byte, before what comes next.
+    ///
+    /// # Source
+    /// RFC 9293 section 3.8.4.
+    pub(crate) fn is_keep_alive(&self, s: &Segment) -> bool {
+        let control = s.flags.has_any(TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST);
+        s.len <= 1 && self.next == Some(s.seq.plus(1)) && !control
+    }
+
+    /// Whether it tries a closed window with one byte.
+    fn is_window_probe(&self, rev: &Self, s: &Segment) -> bool {
+        s.len == 1 && Some(s.seq) == self.next && rev.window == 0 && rev.ack.is_some()
+    }
+
     fn count(&mut self, s: &Segment) {
         let counts = &mut self.counts;
         counts.packets += 1;
-        counts.data_packets += u64::from(s.len > 0);
-        counts.bytes_sent += u64::from(s.len);
         counts.ce_marks += u64::from(s.ecn == Ecn::Ce);
         counts.ece += u64::from(s.has(TcpFlags::ECE) && !s.has(TcpFlags::SYN));
         counts.super_packets += u64::from(s.packet_len > LARGEST_LINK);
@@ -218,7 +233,7 @@ impl Half {
         if next.is_before(s.seq) && !s.has(TcpFlags::RST) {
             self.counts.gaps += 1;
         }
-        if s.len <= 1 && s.seq.plus(1) == next && !control {
+        if self.is_keep_alive(s) {
             self.counts.keep_alives += 1;
             was = Was::KeepAlive;
         }
@@ -380,6 +395,12 @@ impl Half {
             unseen |= covered.is_some_and(|covered| covered.is_before(sent.seq));
             covered = covered.map(|covered| if covered.is_before(sent.end) { sent.end } else { covered });
             rev.passed(&sent);
+            if rev.next == Some(sent.seq) && sent.end.since(sent.seq) == 1 {
+                // A probe of its closed window that it took after all.
+                rev.next = Some(sent.end);
+                rev.counts.data_packets += 1;
+                rev.counts.bytes_sent += 1;
+            }
             // A segment that was sent twice doesn't tell which one was acknowledged (Karn).
             let is_sample = sent.times == 1 && sent.at_ns >= rev.measured_from_ns;
             if is_sample && sent.packet_len > 0 && rev.isn.is_none_or(|isn| isn != sent.seq) {

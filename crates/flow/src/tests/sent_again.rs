@@ -56,6 +56,40 @@ fn lost_syns_are_told_apart_from_data_with_what_they_cost() {
     assert_eq!(half_open.server.retransmission_rate, 0.0);
 }
 
+#[test]
+fn keep_alives_and_probes_of_a_closed_window_carry_no_payload_until_they_are_taken() {
+    // The client asks each minute whether the server is there, with a byte, as Windows does.
+    let mut packets = asked(20 * MS);
+    packets.extend([packet(50 * MS, false, ACK, 5001, 1101, 500), packet(70 * MS, true, ACK, 1101, 5501, 0)]);
+    for n in 1..50 {
+        packets.push(packet(n * 60_000 * MS, true, ACK, 1100, 5501, 1));
+        packets.push(packet(n * 60_000 * MS + 1000, false, ACK, 5501, 1101, 0));
+    }
+    let report = only(&packets);
+    let sent = report.client.sent;
+    assert_eq!((report.client.bytes, sent.data_packets, sent.bytes_sent, sent.keep_alives), (100, 1, 100, 49));
+    assert!(report.blame.findings.is_empty() && report.time.client_idle_us < 100_000, "{:#?}", report.blame);
+    // The server tries a closed window with the next byte, which is taken in the end or isn't.
+    for taken in [0, 1] {
+        let mut packets = asked(20 * MS);
+        packets.push(packet(50 * MS, false, ACK, 5001, 1101, 1000));
+        packets.push(packet(70 * MS, true, ACK, 1101, 6001, 0).window(0));
+        for n in 1..5 {
+            packets.push(packet(n * 1000 * MS, false, ACK, 6001, 1101, 1));
+            packets.push(packet((n * 1000 + 20) * MS, true, ACK, 1101, 6001, 0).window(0));
+        }
+        packets.push(packet(5000 * MS, true, ACK, 1101, 6001 + taken, 0));
+        packets.push(packet(5001 * MS, false, ACK, 6001 + taken, 1101, 1000));
+        packets.push(packet(5021 * MS, true, ACK, 1101, 7001 + taken, 0));
+        let analysis = analyse(&packets);
+        let server = &analysis.connections[0].server;
+        let sent = server.sent;
+        assert_eq!((server.bytes, sent.bytes_sent), (2000 + u64::from(taken), 2000 + u64::from(taken)), "{sent:?}");
+        assert_eq!((sent.zero_window_probes, sent.data_packets, sent.gaps), (4, 2 + u64::from(taken), 0), "{sent:?}");
+        assert_eq!((sent.retransmissions, analysis.connections[0].client.sent.acked_unseen), (0, 0), "{sent:?}");
+    }
+}
+
 /// What the client says of data up to `ack` and, behind a gap, from `left` to `right`.
 fn reports(at_ns: u64, ack: u32, left: u32, right: u32) -> Packet {
     packet(at_ns, true, ACK, 1101, ack, 0).sack(left, right)
