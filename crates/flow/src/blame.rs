@@ -5,11 +5,13 @@
 
 use crate::connection::{Connection, End};
 use crate::finding::{Blame, Culprit, Finding, Reason};
-use crate::report::{ConnectionReport, EndReport, State};
+use crate::report::{ConnectionReport, EndReport, Position, State};
 use wt_units::counted;
 
 /// Less than this share of the time isn't told.
 const LEAST: f64 = 0.05;
+/// Less than this share of the time without anything under way isn't told.
+const IDLE: f64 = 0.3;
 
 /// A connection with its verdict.
 pub(crate) fn judged(connection: &Connection, number: u64) -> ConnectionReport {
@@ -54,6 +56,17 @@ fn nothing(report: &ConnectionReport) -> String {
     }
     if report.bytes() == 0 {
         return "No payload was seen.".to_owned();
+    }
+    // As long a time would be told.
+    let quiet = |end: &End| share(report, report.end(*end).unsure_us) >= IDLE;
+    if let Some(end) = [End::Client, End::Server].into_iter().find(quiet) {
+        return format!(
+            "Whether the {0} had nothing to say for {1}, or waited for ACKs, can't be told: how long packets take from here to it and \
+             back stands in the handshake or in timestamps, which aren't in the capture. Capture from before the connection begins, \
+             or at the {0}. Nothing else is found but the path and the congestion control.",
+            end.name(),
+            percent(share(report, report.end(end).unsure_us))
+        );
     }
     // As a share of the time would be told.
     let unsure = |end: &End| {
@@ -299,20 +312,33 @@ fn sender(report: &ConnectionReport, end: End, findings: &mut Vec<Finding>) {
         });
     }
     let idle = share(report, idle_us);
-    if idle >= 0.3 && report.bytes() > 0 {
+    if idle >= IDLE && report.bytes() > 0 {
         findings.push(Finding {
             end: end.into(),
             reason: Reason::Application,
             // Waiting is no fault where something is wrong as well.
             weight: idle * 0.3,
-            text: format!(
-                "Nothing was under way for {}, until {} sent something: its program (or the person before it) had nothing \
-                 to say; the network is not to blame.",
-                percent(idle),
-                name(report, end).replacen("The", "the", 1)
-            ),
+            text: application(report, end, idle),
         });
     }
+}
+
+/// Only at the sender nothing can have got lost before it came here.
+fn application(report: &ConnectionReport, end: End, idle: f64) -> String {
+    let near = if end == End::Client { Position::NearClient } else { Position::NearServer };
+    let (seen, why) = if report.captured == near {
+        ("", "; the network is not to blame.".to_owned())
+    } else {
+        (
+            " as seen here",
+            format!(", or what it sent before got lost on the way here: a capture near the {} tells.", end.name()),
+        )
+    };
+    format!(
+        "Nothing was under way{seen} for {}, until {} sent something: its program (or the person before it) had nothing to say{why}",
+        percent(idle),
+        name(report, end).replacen("The", "the", 1)
+    )
 }
 
 fn black_hole(report: &ConnectionReport, end: End, hole: crate::report::BlackHole) -> Finding {

@@ -7,6 +7,12 @@ use serde::Serialize;
 use std::net::{IpAddr, SocketAddr};
 use wt_wire::TcpFlags;
 
+/// From here to an end and back where it isn't known, at the most.
+///
+/// # Source
+/// RFC 6298 section 2.1: what a sender waits for an ACK before it has measured an RTT; its appendix A: longer ones are rare.
+const LONGEST_LOOP_NS: u64 = 1_000_000_000;
+
 /// One of the two ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -63,9 +69,10 @@ pub struct Shares {
     pub client_repair_us: u64,
     /// Losses of the server's data were repaired, µs.
     pub server_repair_us: u64,
-    /// Nothing was under way until the client sent: its program had nothing to say, µs.
+    /// Nothing was under way as seen here until the client sent: its program had nothing to say, if nothing got lost before it
+    /// came here, µs.
     pub client_idle_us: u64,
-    /// Nothing was under way until the server sent: its program had nothing to say, µs.
+    /// The same until the server sent, µs.
     pub server_idle_us: u64,
     /// Nothing was under way, and nothing came any more, µs.
     pub ending_us: u64,
@@ -79,6 +86,8 @@ struct Nanoseconds {
     zero: [u64; 2],
     repair: [u64; 2],
     idle: [u64; 2],
+    /// A part of what is under way: perhaps it was idle.
+    unsure: [u64; 2],
     ending: u64,
 }
 
@@ -285,20 +294,36 @@ impl Connection {
     }
 
     /// Nothing is under way as seen from here. The sender knows that only when the last ACK has reached it, and what it
-    /// sends then comes here later still: of that time it isn't idle.
+    /// sends then comes here later still: of that time it isn't idle. If what comes echoes an older timestamp than that ACK's, it
+    /// was sent before the ACK was there, however long it took; and if it was acknowledged here already, the ACK got lost.
     fn spend_quiet(&mut self, gap: u64, by: End, s: &Segment, is_keep_alive: bool) {
         if s.len == 0 || is_keep_alive {
             self.time.ending += gap;
             return;
         }
         let whole = gap + std::mem::take(&mut self.time.ending);
-        let travel = self.loop_ns(by).unwrap_or(0).min(whole);
+        if self.half(by).next.is_some_and(|next| s.seq.is_before(next)) {
+            self.time.repair[by.index()] += whole;
+            return;
+        }
+        let is_on_its_way =
+            s.timestamps.is_some_and(|(_, echo)| self.half(by.other()).was_stamped_before_last_ack(echo));
+        let loop_ns = self.loop_ns(by);
+        let travel = if is_on_its_way { whole } else { loop_ns.unwrap_or(LONGEST_LOOP_NS).min(whole) };
+        if loop_ns.is_none() && !is_on_its_way {
+            self.time.unsure[by.index()] += travel;
+        }
         if self.half(by).limited {
             self.time.window[by.other().index()] += travel;
         } else {
             self.time.under_way += travel;
         }
         self.time.idle[by.index()] += whole - travel;
+    }
+
+    /// How long an end may have been idle, or have waited for ACKs: the time from here to it and back isn't known, µs.
+    pub(crate) fn unsure_us(&self, end: End) -> u64 {
+        self.time.unsure[end.index()] / 1000
     }
 
     /// Where its time went.

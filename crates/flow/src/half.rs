@@ -88,6 +88,9 @@ pub(crate) struct Half {
     sack_count: usize,
     was: Was,
     outstanding: VecDeque<SentSegment>,
+    /// Its first timestamp, and that of the ACK behind which nothing of the other end's was under way.
+    first_stamp: Option<u32>,
+    last_stamp: Option<u32>,
     recent: VecDeque<Retransmission>,
     /// Payload that passed here before, bytes.
     repeated: u64,
@@ -304,6 +307,7 @@ impl Half {
             self.sacks = s.sacks;
         }
         let Some((value, echo)) = s.timestamps else { return };
+        self.first_stamp = self.first_stamp.or(Some(value));
         if self.stamps.back().is_none_or(|(last, _)| *last != value) {
             if self.stamps.len() >= MOST_STAMPS {
                 self.stamps.pop_front();
@@ -417,6 +421,9 @@ impl Half {
                 }
             }
         }
+        if rev.outstanding.is_empty() && advanced {
+            self.last_stamp = s.timestamps.map(|(value, _)| value);
+        }
         let reached =
             rev.outstanding.front().map_or(s.ack, |sent| if sent.seq.is_before(s.ack) { sent.seq } else { s.ack });
         if advanced && (unseen || covered.is_some_and(|covered| covered.is_before(reached))) {
@@ -469,6 +476,13 @@ impl Half {
     pub(crate) fn measure_from(&mut self, now: u64) {
         self.measured_from_ns = now;
         self.stamps.clear();
+    }
+
+    /// Whether a timestamp that the other end echoes is one of this end's from before the ACK behind which nothing was under way.
+    pub(crate) fn was_stamped_before_last_ack(&self, echo: u32) -> bool {
+        let echo = Seq(echo);
+        self.first_stamp.is_some_and(|first| !echo.is_before(Seq(first)))
+            && self.last_stamp.is_some_and(|last| echo.is_before(Seq(last)))
     }
 
     /// Whether something of this end waits for its ACK.

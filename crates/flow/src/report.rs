@@ -193,6 +193,9 @@ pub struct EndReport {
     pub window_limited_packets: u64,
     /// Packets that may have reached it: its scale isn't known, and they went as far as it would go unscaled.
     pub window_unsure_packets: u64,
+    /// How long it may have been idle, µs.
+    #[serde(skip)]
+    pub(crate) unsure_us: u64,
     /// Large packets of it vanish.
     pub black_hole: Option<BlackHole>,
 }
@@ -380,6 +383,7 @@ fn end_report(connection: &Connection, end: End) -> EndReport {
         most_in_flight: own.most_in_flight,
         window_limited_packets: own.limited_segments,
         window_unsure_packets: own.unsure_segments,
+        unsure_us: connection.unsure_us(end),
         black_hole: black_hole(own, connection),
     }
 }

@@ -4,6 +4,7 @@ use crate::{Analysis, Bounds, ConnectionReport, Culprit, End, Position, Reason, 
 use proptest::prelude::*;
 
 mod partial;
+mod quiet;
 mod sent_again;
 
 const SYN: u8 = 2;
