@@ -1,7 +1,7 @@
 //! Captures as one question and one answer: from bytes of a file to [`CaptureAnswer`].
 
 use crate::filter::Filter;
-use crate::report::Analysis;
+use crate::report::{Analysis, EndReport};
 use crate::table::{Bounds, Tracker};
 use serde::Serialize;
 use std::collections::{BTreeSet, HashMap};
@@ -241,7 +241,19 @@ fn warnings(analysis: &Analysis) -> Vec<String> {
             counted(packets.set_back as usize, "packet")
         ));
     }
-    if packets.copies > 0 {
+    // What a receiver has twice though it wasn't sent again.
+    let both = |had: &EndReport, sent: &EndReport| {
+        had.sent.duplicate_reports.saturating_sub(sent.sent.spurious_retransmissions)
+    };
+    let on_path: u64 =
+        analysis.connections.iter().map(|c| both(&c.client, &c.server) + both(&c.server, &c.client)).sum();
+    if packets.copies > 0 && on_path * 2 >= packets.copies {
+        warnings.push(format!(
+            "{} TCP packets came twice, and the receivers say that they had both (D-SACK): the path duplicates packets; each counts \
+             once",
+            packets.copies
+        ));
+    } else if packets.copies > 0 {
         warnings.push(format!(
             "{} TCP packets were captured twice (a mirror port, or all devices of a host that passes them on); each counts once",
             packets.copies

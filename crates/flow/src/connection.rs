@@ -208,7 +208,8 @@ impl Connection {
         let end = if s.src == self.client { End::Client } else { End::Server };
         let now = self.time_of(at_ns);
         let [client, server] = &mut self.halves;
-        if at_ns.is_some() && if end == End::Client { client } else { server }.is_copy(s, now) {
+        let (own, other) = if end == End::Client { (client, server) } else { (server, client) };
+        if at_ns.is_some() && own.is_copy(other, s, now, self.first_rtt_ns) {
             return false;
         }
         // Packets of several queues may come in the wrong order by a little.

@@ -2,49 +2,94 @@
 //! a host that passes packets on.
 //!
 //! # What this leaves out
-//! Copies of IPv6 packets without data that come later than [`SURELY_NS`], since nothing tells them from another ACK that says the
-//! same.
+//! Copies of packets without data and without an identification (IPv6, or IPv4 of some systems) on a connection of which little
+//! else was captured twice, unless a router is between the two places: nothing tells them from another ACK that says the same.
 
 use crate::packet::Segment;
 use wt_wire::TcpFlags;
 
-/// A copy that has the same identification comes no later than this. A segment that is retransmitted has another one.
+/// A copy that has the same identification, or fewer hops to go, comes no later than this. A segment that is retransmitted has another
+/// identification.
 const SOON_NS: u64 = 5_000_000;
-/// The same without an identification: nobody sends data again so soon.
+/// The same without an identification: nobody sends data again so soon, unless half an RTT is longer.
 const SURELY_NS: u64 = 100_000;
 /// Packets that are remembered of each end.
 const KEPT: usize = 16;
+/// Copies of packets with numbers after which it isn't by chance.
+const FEWEST: u32 = 2;
+/// Packets with numbers after which an end speaks for itself.
+const ENOUGH: u32 = 3;
 
 /// The packets of one end that were seen last: what each is known by, and when it was, in 1024 ns and as far as 32 bits count. Among
 /// thousands of connections what is kept of each is seldom in the CPU's caches, so it shall be little.
 #[derive(Debug, Default)]
 pub(crate) struct Lately {
     seen: [(u32, u32); KEPT],
+    /// How many hops each still had to go.
+    hops: [u8; KEPT],
+    /// Packets that take numbers, how many of them came twice, and the longest time between two, in 1024 ns.
+    numbered: u32,
+    twice: u32,
+    apart: u32,
 }
 
 impl Lately {
     /// Whether this very packet was here a moment ago; remembers it if not. `is_new` says that it can't have been: it brings
-    /// something that is further than all before. `before` is how many packets this end had sent before it.
-    pub(crate) fn is_copy(&mut self, s: &Segment, now: u64, is_new: bool, before: u64) -> bool {
+    /// something that is further than all before. `before` is how many packets this end had sent before it, `apart` how far apart
+    /// packets of the connection and their copies are, in 1024 ns, and `rtt_ns` the RTT, where they are known.
+    pub(crate) fn is_copy(
+        &mut self,
+        s: &Segment,
+        now: u64,
+        is_new: bool,
+        before: u64,
+        (apart, rtt_ns): (Option<u32>, Option<u64>),
+    ) -> bool {
         let (mark, now) = (mark(s), units(now));
+        let takes_numbers = s.len > 0 || s.flags.has_any(TcpFlags::SYN | TcpFlags::FIN);
         if !is_new {
-            let takes_numbers = s.len > 0 || s.flags.has_any(TcpFlags::SYN | TcpFlags::FIN);
             let within = match (s.ident, takes_numbers) {
-                (1.., _) => SOON_NS,
-                (0, true) => SURELY_NS,
-                (0, false) => 0,
+                (1.., _) => units(SOON_NS),
+                // A SYN is retransmitted after a second, data after an RTT.
+                (0, true) if s.has(TcpFlags::SYN) => units(SOON_NS),
+                (0, true) => units(rtt_ns.map_or(0, |rtt| rtt / 2).clamp(SURELY_NS, SOON_NS)),
+                (0, false) => apart.map_or(0, |apart| (2 * apart + 2).min(units(SOON_NS))),
             };
             // Packets of several queues may come in the wrong order by a little.
-            let apart = |at: u32| now.wrapping_sub(at).cast_signed().unsigned_abs();
-            let copy = |(other, at): &(u32, u32)| *other == mark && apart(*at) < units(within);
-            if self.seen.iter().any(copy) {
+            let since = |at: u32| now.wrapping_sub(at).cast_signed().unsigned_abs();
+            let copy = |((other, at), hops): (&(u32, u32), &u8)| {
+                let within = if *hops == s.hops { within } else { units(SOON_NS) };
+                (*other == mark && since(*at) < within).then(|| since(*at))
+            };
+            if let Some(since) = self.seen.iter().zip(&self.hops).find_map(copy) {
+                if takes_numbers {
+                    self.twice = self.twice.saturating_add(1);
+                    self.apart = self.apart.max(since);
+                }
                 return true;
             }
         }
-        if let Some(place) = self.seen.get_mut(before as usize % KEPT) {
-            *place = (mark, now);
+        self.numbered = self.numbered.saturating_add(u32::from(takes_numbers));
+        let place = before as usize % KEPT;
+        if let (Some(seen), Some(hops)) = (self.seen.get_mut(place), self.hops.get_mut(place)) {
+            (*seen, *hops) = ((mark, now), s.hops);
         }
         false
+    }
+
+    /// How far apart packets and their copies are, in 1024 ns, if what takes numbers mostly came twice: of this end, or of the other
+    /// one where this one sent next to nothing of the kind.
+    pub(crate) fn apart(&self, other: &Self) -> Option<u32> {
+        let (numbered, twice, apart) = if self.numbered >= ENOUGH {
+            (self.numbered, self.twice, self.apart)
+        } else {
+            (
+                self.numbered.saturating_add(other.numbered),
+                self.twice.saturating_add(other.twice),
+                self.apart.max(other.apart),
+            )
+        };
+        (twice >= FEWEST && twice.saturating_mul(2) >= numbered).then_some(apart)
     }
 }
 

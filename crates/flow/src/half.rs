@@ -130,14 +130,15 @@ pub(crate) struct Half {
 
 impl Half {
     /// Whether this segment of this end was captured a moment ago.
-    pub(crate) fn is_copy(&mut self, s: &Segment, now: u64) -> bool {
+    pub(crate) fn is_copy(&mut self, rev: &Self, s: &Segment, now: u64, rtt_ns: Option<u64>) -> bool {
         let takes_numbers = s.len > 0 || s.flags.has_any(TcpFlags::SYN | TcpFlags::FIN);
         let is_new = if takes_numbers {
             self.next.is_none_or(|next| next.is_before(s.end()))
         } else {
             self.ack.is_none_or(|ack| ack.is_before(s.ack))
         };
-        self.lately.is_copy(s, now, is_new, self.counts.packets)
+        let apart = if is_new || takes_numbers { None } else { self.lately.apart(&rev.lately) };
+        self.lately.is_copy(s, now, is_new, self.counts.packets, (apart, rtt_ns))
     }
 
     /// A segment of this end; `rev` is the other one. `first_rtt_ns` is that of the handshake, `back_ns` the time from

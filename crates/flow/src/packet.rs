@@ -23,6 +23,8 @@ pub(crate) struct Segment {
     pub(crate) packet_len: u32,
     /// What tells one IPv4 packet of its sender from the next; 0 where there is nothing of the kind.
     pub(crate) ident: u16,
+    /// How many hops it may still go.
+    pub(crate) hops: u8,
     pub(crate) ecn: Ecn,
     pub(crate) mss: Option<u16>,
     pub(crate) window_scale: Option<u8>,
@@ -159,6 +161,7 @@ fn tcp(ip: &IpView<'_>, bytes: &[u8], packet_len: usize, transport_len: usize) -
         len: u32::try_from(transport_len - header).unwrap_or(u32::MAX),
         packet_len: u32::try_from(packet_len).unwrap_or(u32::MAX),
         ident: if let IpView::V4(view) = ip { view.ident() } else { 0 },
+        hops: ip.ttl(),
         ecn: ip.ecn(),
         mss: None,
         window_scale: None,
