@@ -1,6 +1,8 @@
 //! Captures as one question and one answer: from bytes of a file to [`CaptureAnswer`].
 
 use crate::filter::Filter;
+use crate::order::{PacketOrder, PlacedPacket};
+use crate::packet::parse;
 use crate::report::{Analysis, EndReport};
 use crate::table::{Bounds, Tracker};
 use serde::Serialize;
@@ -123,26 +125,35 @@ impl CaptureAnswer {
 /// [`CaptureError`] if nothing of it can be read.
 pub fn analyse_capture(input: impl Read, file: &str, request: &CaptureRequest) -> Result<CaptureAnswer, CaptureError> {
     let mut reader = CaptureReader::new(input)?;
-    let mut intake = Intake { tracker: request.tracker(), places: Places::default(), strange: BTreeSet::new() };
+    let mut intake = Intake {
+        tracker: request.tracker(),
+        places: Places::default(),
+        order: PacketOrder::default(),
+        strange: BTreeSet::new(),
+    };
     let mut warnings = Vec::new();
     loop {
         match reader.next_record() {
             Ok(None) => break,
             Ok(Some(record)) => intake.record(&record),
-            // What was read before counts.
-            Err(error) if intake.tracker.packets() > 0 => {
+            Err(error) => {
+                intake.order.flush(&mut intake.tracker);
+                if intake.tracker.packets() == 0 {
+                    return Err(error);
+                }
                 warnings.push(format!("{error}; what stands before was read"));
                 break;
             }
-            Err(error) => return Err(error),
         }
     }
+    intake.order.flush(&mut intake.tracker);
     for link in intake.strange {
         warnings.push(format!("packets of link type {link} aren't understood: see tcpdump.org/linktypes.html"));
     }
     let names = intake.places.names(reader.interfaces());
     let mut analysis = intake.tracker.finish(&names);
     analysis.warnings = warnings;
+    analysis.packets.unsorted = intake.order.unsorted;
     let interface =
         |i: &CaptureInterface| SourceInterface { name: i.name.clone(), link_type: i.link.0, snap_len: i.snap_len };
     let interfaces = reader.interfaces().iter().map(interface).collect();
@@ -155,6 +166,7 @@ struct Intake {
     tracker: Tracker,
     /// A file that was captured on all devices may say of each packet which one it was.
     places: Places,
+    order: PacketOrder,
     /// Link types that aren't understood.
     strange: BTreeSet<u16>,
 }
@@ -165,7 +177,10 @@ impl Intake {
             Some(ip) => {
                 let before = record.bytes.len() - ip.len().min(record.bytes.len());
                 let place = self.places.number((record.interface, record.link.device(record.bytes)));
-                self.tracker.packet(place, record.at_ns, ip, record.original_len.saturating_sub(before));
+                let original_len = record.original_len.saturating_sub(before);
+                let parsed = parse(ip, original_len);
+                let packet = PlacedPacket { place, at_ns: record.at_ns, parsed, original_len };
+                self.order.take(packet, &mut self.tracker);
             }
             None => {
                 if !record.link.is_known() {
@@ -239,6 +254,13 @@ fn warnings(analysis: &Analysis) -> Vec<String> {
         warnings.push(format!(
             "at {} the time goes back by more than 0.1 s: the clock was set, or they aren't sorted (reordercap sorts a file)",
             counted(packets.set_back as usize, "packet")
+        ));
+    }
+    if packets.unsorted > 0 {
+        warnings.push(format!(
+            "{} stood behind later ones, by less than 0.1 s (several queues, or files that were joined): they were read in the order \
+             of their times",
+            counted(packets.unsorted as usize, "packet")
         ));
     }
     // What a receiver has twice though it wasn't sent again.

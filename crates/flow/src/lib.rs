@@ -30,6 +30,8 @@ mod filter;
 mod finding;
 /// One direction of it.
 mod half;
+/// Packets in the order of their times.
+mod order;
 /// Windows over time.
 mod over_time;
 /// From bytes to segments.

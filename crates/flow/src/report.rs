@@ -36,6 +36,8 @@ pub struct Packets {
     pub without_time: u64,
     /// Packets that are earlier than one before by more than 0.1 s: the clock was set back, or the capture isn't sorted.
     pub set_back: u64,
+    /// Packets of a file that stood behind later ones of the same place, by less than 0.1 s: they were read in the order of their times.
+    pub unsorted: u64,
     /// Connections that had been given up to bound memory, and were taken up again.
     pub taken_up_again: u64,
 }

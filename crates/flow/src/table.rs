@@ -124,10 +124,13 @@ impl Tracker {
 
     /// An IP packet, captured at a place and a time where that is known, `original_len` bytes long on the wire.
     pub fn packet(&mut self, interface: usize, at_ns: impl Into<Option<u64>>, bytes: &[u8], original_len: usize) {
-        let at_ns = at_ns.into();
+        self.parsed(interface, at_ns.into(), &parse(bytes, original_len), original_len);
+    }
+
+    /// The same of one whose headers were read.
+    pub(crate) fn parsed(&mut self, interface: usize, at_ns: Option<u64>, parsed: &ParsedPacket, original_len: usize) {
         self.counts.all += 1;
-        let parsed = parse(bytes, original_len);
-        if !self.is_wanted(&parsed, original_len) {
+        if !self.is_wanted(parsed, original_len) {
             self.counts.filtered_out += 1;
             return;
         }
@@ -143,13 +146,13 @@ impl Tracker {
             ParsedPacket::Tcp(segment) => {
                 self.counts.tcp += 1;
                 self.counts.cut += u64::from(!segment.is_header_whole);
-                self.segment(interface, at_ns, &segment);
+                self.segment(interface, at_ns, segment);
             }
             ParsedPacket::Fragment(..) => self.counts.fragments += 1,
             ParsedPacket::TooBig(told) => {
                 self.counts.too_big += 1;
                 if let Some(followed) = self.followed.get_mut(&Key::new(interface, told.src, told.dst)) {
-                    followed.connection.too_big(&told);
+                    followed.connection.too_big(told);
                 }
             }
             ParsedPacket::Other { .. } => self.counts.not_tcp += 1,

@@ -3,6 +3,7 @@
 use crate::{Analysis, Bounds, ConnectionReport, Culprit, End, Position, Reason, State, Tracker};
 use proptest::prelude::*;
 
+mod order;
 mod partial;
 mod quiet;
 mod sent_again;
