@@ -233,6 +233,11 @@ impl Places {
     }
 }
 
+/// `1 packet was` or `2 packets were`.
+fn were(packets: u64) -> String {
+    format!("{} {}", counted(packets as usize, "packet"), if packets == 1 { "was" } else { "were" })
+}
+
 /// What a person should know of the capture itself.
 fn warnings(analysis: &Analysis) -> Vec<String> {
     let packets = &analysis.packets;
@@ -241,6 +246,23 @@ fn warnings(analysis: &Analysis) -> Vec<String> {
         warnings.push(format!(
             "{} TCP packets were cut too short for all of their header to be read: capture at least 128 bytes of each",
             packets.cut
+        ));
+    }
+    if packets.cut_in_ip > 0 {
+        warnings.push(format!(
+            "{} cut short within the IP header, so that nothing of them can be read: capture at least 128 bytes of each",
+            were(packets.cut_in_ip)
+        ));
+    }
+    let broken = packets.broken - packets.cut_in_ip;
+    if packets.tcp == 0 && broken > 0 {
+        warnings.push(format!("{} damaged: their headers contradict themselves", were(broken)));
+    }
+    if packets.tunnelled > 0 {
+        warnings.push(format!(
+            "{} of tunnels (GRE, IP in IP, IPsec, L2TP, VXLAN, Geneve, GTP): what is within them isn't looked at; capture where it \
+             comes out",
+            were(packets.tunnelled)
         ));
     }
     if packets.without_time > 0 {

@@ -70,12 +70,34 @@ pub(crate) enum ParsedPacket {
     Other { src: IpAddr, dst: IpAddr, protocol: Protocol, ports: Option<(u16, u16)> },
     /// TCP of which too little was kept.
     Cut,
+    /// Too little was kept for its IP header.
+    CutInIp,
     /// No IP packet that makes sense.
     Broken,
 }
 
 /// No packet is longer than this: a super-packet of BIG TCP has at most 512 KiB.
 const LONGEST: usize = 1 << 20;
+/// All headers of an IP packet together are seldom longer, bytes.
+const IP_HEADERS: usize = 128;
+/// Protocols in which packets travel: IP in IP, IPv6 in IP, GRE, IPsec, EtherIP and L2TP.
+///
+/// # Source
+/// IANA, Assigned Internet Protocol Numbers.
+const TUNNELS: [Protocol; 7] =
+    [Protocol(4), Protocol(41), Protocol(47), Protocol(50), Protocol(51), Protocol(97), Protocol(115)];
+/// Ports of UDP at which they do: L2TP, GTP-U, VXLAN, IPsec, Geneve.
+///
+/// # Source
+/// IANA, Service Name and Transport Protocol Port Number Registry.
+const TUNNEL_PORTS: [u16; 5] = [1701, 2152, 4789, 4500, 6081];
+
+/// Whether packets of a protocol carry other packets, which aren't looked at.
+pub(crate) fn is_tunnel(protocol: Protocol, ports: Option<(u16, u16)>) -> bool {
+    let at_port = |ports: (u16, u16)| TUNNEL_PORTS.contains(&ports.0) || TUNNEL_PORTS.contains(&ports.1);
+    TUNNELS.contains(&protocol) || protocol == Protocol::UDP && ports.is_some_and(at_port)
+}
+
 /// The most bytes of headers that are looked at.
 const HEADERS: usize = 512;
 
@@ -83,7 +105,15 @@ const HEADERS: usize = 512;
 pub(crate) fn parse(bytes: &[u8], original_len: usize) -> ParsedPacket {
     let mut patched = [0; HEADERS];
     let (bytes, left_out) = with_length(bytes, original_len, &mut patched);
-    let Ok(ip) = IpView::quoted(bytes) else { return ParsedPacket::Broken };
+    let Ok(ip) = IpView::quoted(bytes) else {
+        let needed = match bytes.first() {
+            Some(first) if first >> 4 == 4 => usize::from(first & 15).max(5) * 4,
+            Some(first) if first >> 4 == 6 => 40,
+            _ => 0,
+        };
+        let is_cut = bytes.len() < needed.min(original_len);
+        return if is_cut { ParsedPacket::CutInIp } else { ParsedPacket::Broken };
+    };
     let (src, dst) = (ip.src(), ip.dst());
     let is_fragment = match ip {
         IpView::V4(view) => view.is_fragment(),
@@ -95,7 +125,10 @@ pub(crate) fn parse(bytes: &[u8], original_len: usize) -> ParsedPacket {
     if is_fragment {
         return ParsedPacket::Fragment(src, dst);
     }
-    let Some((protocol, payload)) = ip.transport() else { return ParsedPacket::Broken };
+    let Some((protocol, payload)) = ip.transport() else {
+        let is_cut = bytes.len() < original_len.min(IP_HEADERS);
+        return if is_cut { ParsedPacket::CutInIp } else { ParsedPacket::Broken };
+    };
     let captured = match ip {
         IpView::V4(view) => view.as_bytes().len(),
         IpView::V6(view) => view.as_bytes().len(),

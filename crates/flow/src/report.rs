@@ -18,6 +18,8 @@ pub struct Packets {
     pub connections: u64,
     /// Other protocols over IP.
     pub not_tcp: u64,
+    /// Of these, such that carry other packets (GRE, IP in IP, IPsec, VXLAN and the like), which aren't looked at.
+    pub tunnelled: u64,
     /// No IP, or behind headers that aren't known.
     pub not_ip: u64,
     /// Parts of packets; they are counted only.
@@ -26,8 +28,10 @@ pub struct Packets {
     pub too_big: u64,
     /// TCP of which too little was kept: not its whole header. What of it can be read counts as a segment, too.
     pub cut: u64,
-    /// Packets that contradict themselves.
+    /// Packets that contradict themselves, or of which not even the IP header was kept.
     pub broken: u64,
+    /// Of these, those of which not even the IP header was kept.
+    pub cut_in_ip: u64,
     /// TCP that was captured twice; each counts once.
     pub copies: u64,
     /// Packets that the filter left out.

@@ -1,7 +1,7 @@
 use crate::clock::Clock;
 use crate::connection::Connection;
 use crate::filter::{Filter, Subject};
-use crate::packet::{ParsedPacket, Segment, parse};
+use crate::packet::{ParsedPacket, Segment, is_tunnel, parse};
 use crate::report::{Analysis, ConnectionReport, Packets};
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasher as _, Hash, Hasher};
@@ -155,8 +155,15 @@ impl Tracker {
                     followed.connection.too_big(told);
                 }
             }
-            ParsedPacket::Other { .. } => self.counts.not_tcp += 1,
+            ParsedPacket::Other { protocol, ports, .. } => {
+                self.counts.not_tcp += 1;
+                self.counts.tunnelled += u64::from(is_tunnel(*protocol, *ports));
+            }
             ParsedPacket::Cut => self.counts.cut += 1,
+            ParsedPacket::CutInIp => {
+                self.counts.broken += 1;
+                self.counts.cut_in_ip += 1;
+            }
             ParsedPacket::Broken => self.counts.broken += 1,
         }
     }
@@ -186,7 +193,7 @@ impl Tracker {
             ParsedPacket::Fragment(src, dst) => {
                 Subject { src: *src, dst: *dst, protocol: Protocol::TCP, ports: None, len }
             }
-            ParsedPacket::Cut | ParsedPacket::Broken => return true,
+            ParsedPacket::Cut | ParsedPacket::CutInIp | ParsedPacket::Broken => return true,
         };
         filter.matches(&subject)
     }

@@ -1,6 +1,7 @@
-//! Files in which packets don't stand in the order of their times.
+//! Files in which packets don't stand in the order of their times, or aren't such as can be read.
 
 use super::*;
+use crate::Packets;
 use crate::{CaptureAnswer, CaptureRequest, analyse_capture};
 
 /// A file of raw IP packets with times in µs.
@@ -54,4 +55,40 @@ fn what_gets_out_of_order_in_the_middle_of_a_long_capture_is_put_in_order_from_t
     let [sorted, told] = [&sorted, &told].map(|answer| &answer.analysis.connections[0]);
     assert_eq!((told.server.bytes, told.server.sent.retransmissions), (sorted.server.bytes, 0));
     assert!(told.server.sent.out_of_order <= 3 && told.blame == sorted.blame, "{:?}", told.server.sent);
+}
+
+#[test]
+fn of_packets_that_are_not_looked_at_the_reason_is_told() {
+    let whole = packet(0, true, ACK, 1, 1, 1000).bytes(50_000);
+    let with_protocol = |protocol: u8| {
+        let mut bytes = whole.clone();
+        bytes[9] = protocol;
+        bytes
+    };
+    let mut vxlan = with_protocol(17);
+    vxlan[22..26].copy_from_slice(&[0x12, 0xb5, 1, 0]);
+    let told = |bytes: &[u8]| {
+        let mut file = Vec::new();
+        for word in [0xa1b2_c3d4, 2 | 4 << 16, 0, 0, 65_535, 101u32, 1000, 0, bytes.len() as u32, 1040] {
+            file.extend(word.to_le_bytes());
+        }
+        file.extend(bytes);
+        let request = CaptureRequest { filter: None, connections: 10 };
+        let analysis = analyse_capture(&file[..], "file", &request).unwrap().analysis;
+        (analysis.packets, analysis.warnings.join("; "))
+    };
+    let tunnel = Packets { all: 1, not_tcp: 1, tunnelled: 1, ..Packets::default() };
+    let cut = Packets { all: 1, broken: 1, cut_in_ip: 1, ..Packets::default() };
+    for (bytes, packets, wanted) in [
+        (&with_protocol(47)[..], tunnel, "1 packet was of tunnels (GRE,"),
+        (&with_protocol(4), tunnel, "1 packet was of tunnels (GRE,"),
+        (&vxlan, tunnel, "1 packet was of tunnels (GRE,"),
+        (&whole[..16], cut, "1 packet was cut short within the IP header"),
+        (&[&[0x44], &whole[1..]].concat(), Packets { all: 1, broken: 1, ..Packets::default() }, "1 packet was damaged"),
+        (&with_protocol(17), Packets { all: 1, not_tcp: 1, ..Packets::default() }, ""),
+    ] {
+        let (counts, warnings) = told(bytes);
+        assert_eq!(counts, packets, "{wanted}");
+        assert!(warnings.contains(wanted) && warnings.is_empty() == wanted.is_empty(), "{warnings}");
+    }
 }
