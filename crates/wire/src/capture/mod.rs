@@ -82,11 +82,13 @@ pub fn is_capture(head: &[u8]) -> bool {
     pcap::Layout::of(head).is_some() || head.starts_with(&pcapng::SECTION) || is_compressed(head)
 }
 
-/// Whether it is packed by gzip, zstd, xz or lz4. Tables of text never begin so.
+/// Whether it is packed by gzip, zstd, xz, lz4 or bzip2. Tables of text never begin so.
 fn is_compressed(head: &[u8]) -> bool {
     [&[0x1f, 0x8b][..], &[0x28, 0xb5, 0x2f, 0xfd], &[0xfd, b'7', b'z', b'X', b'Z'], &[0x04, 0x22, 0x4d, 0x18]]
         .iter()
         .any(|magic| head.starts_with(magic))
+        || head.starts_with(b"BZh")
+            && matches!(head.get(3..), Some([b'1'..=b'9'] | [b'1'..=b'9', b'1', b'A', b'Y', b'&', ..]))
 }
 
 /// Reads captured packets one after the other.
@@ -124,7 +126,9 @@ impl<R: Read> CaptureReader<R> {
             reader.interfaces.push(interface);
             reader.format = Format::Pcap(layout);
         } else if is_compressed(&head) {
-            return Err(CaptureError::NotACapture("it is compressed: unpack it first (gunzip, unzstd, unxz, lz4 -d)"));
+            return Err(CaptureError::NotACapture(
+                "it is compressed: unpack it first (gunzip, unzstd, unxz, lz4 -d, bunzip2)",
+            ));
         } else {
             return Err(CaptureError::NotACapture("it begins neither like pcap nor like pcapng"));
         }

@@ -169,6 +169,8 @@ fn lies_about_lengths_are_errors_and_take_no_memory() {
         assert!(all(head).1.unwrap().contains(wanted));
     }
     assert!(!is_capture(b"mtu,goodput") && is_capture(b"\x1f\x8b\x08\0"));
+    assert!(is_capture(b"BZh91AY&") && !is_capture(b"BZh9,mtu") && !is_capture(b"BZhou,a"));
+    assert!(all(b"BZh91AY&SY").1.unwrap().contains("bunzip2"));
 }
 
 #[test]
