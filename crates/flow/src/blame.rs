@@ -226,12 +226,16 @@ fn window_text(report: &ConnectionReport, end: End, own: &EndReport, window: f64
         text.push_str(&format!(", which at an RTT of {} is {most:.2} Mbit/s", seconds(rtt)));
     }
     text.push('.');
+    // What it offers may be less by far.
+    let up_to_that = if largest < 50_000 { " A larger receive buffer there would help up to that." } else { "" };
     match own.offer {
         Some(offer) if offer.window_scale.is_none() => {
             text.push_str(" Its SYN had no window scale, so it can't offer more than 65535 bytes.");
+            text.push_str(up_to_that);
         }
         Some(_) if report.end(end.other()).offer.is_some_and(|offer| offer.window_scale.is_none()) => {
             text.push_str(" The other end doesn't scale windows, so it can't offer more than 65535 bytes.");
+            text.push_str(up_to_that);
         }
         _ => text.push_str(" A larger receive buffer there would help."),
     }

@@ -268,6 +268,11 @@ fn a_window_below_the_paths_product_is_the_receivers_fault_and_its_cap_is_told()
     // 14 000 bytes in 99 to 100 ms.
     assert!(report.blame.text.contains("14000 bytes") && report.blame.text.contains("1.1"), "{}", report.blame.text);
     assert!(report.blame.text.contains("no window scale"), "{}", report.blame.text);
+    assert!(
+        report.blame.text.ends_with("A larger receive buffer there would help up to that."),
+        "{}",
+        report.blame.text
+    );
     assert!(report.time.client_window_us > report.duration_us * 8 / 10, "{:?}", report.time);
 }
 
