@@ -159,6 +159,15 @@ impl Connection {
         }
         let end = if s.src == self.client { End::Client } else { End::Server };
         let half = self.half(end);
+        // Both open it at once (RFC 9293 section 3.5).
+        if end == End::Server
+            && self.sure
+            && !self.syn_ack_seen
+            && !self.is_over()
+            && half.isn.is_none_or(|isn| isn == s.seq)
+        {
+            return false;
+        }
         let over = self.is_over() || half.counts.packets > 0 && half.isn.is_none();
         half.isn != Some(s.seq) && (over || half.isn.is_some()) || end == End::Server && self.sure
     }
@@ -232,9 +241,13 @@ impl Connection {
 
     fn handshake(&mut self, end: End, s: &Segment, now: u64) {
         let (syn, ack) = (s.has(TcpFlags::SYN), s.has(TcpFlags::ACK));
-        if syn && !ack && end == End::Client {
+        if syn && !ack && end == End::Server {
+            // Of two that cross there is no round trip.
+            self.syn_ns = None;
+        } else if syn && !ack && end == End::Client {
             // Of a SYN that was retransmitted nobody knows which one was answered.
-            self.syn_ns = if self.syn_ns.is_none() && !self.syn_ack_seen { Some(now) } else { None };
+            let is_first = self.syn_ns.is_none() && !self.syn_ack_seen && self.half(End::Server).isn.is_none();
+            self.syn_ns = is_first.then_some(now);
         } else if syn && ack && end == End::Server {
             self.syn_ack_ns = if self.syn_ack_seen { None } else { Some(now) };
             self.syn_ack_seen = true;

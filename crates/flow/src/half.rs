@@ -69,6 +69,8 @@ pub(crate) struct Half {
     pub(crate) counts: Counts,
     pub(crate) offer: Option<Offer>,
     pub(crate) isn: Option<Seq>,
+    /// Its last SYN acknowledged the other's.
+    has_answered_syn: bool,
     /// Behind the highest byte seen.
     pub(crate) next: Option<Seq>,
     next_at_ns: u64,
@@ -151,9 +153,7 @@ impl Half {
         let is_payload = s.len > 0 && !self.is_keep_alive(s) && !self.is_window_probe(rev, s);
         self.counts.data_packets += u64::from(is_payload);
         self.counts.bytes_sent += if is_payload { u64::from(s.len) } else { 0 };
-        if syn {
-            self.synchronise(s);
-        }
+        let is_new_syn = syn && !self.synchronise(s);
         let mut was = Was::Usual;
         if self.is_window_probe(rev, s) {
             self.counts.zero_window_probes += 1;
@@ -164,11 +164,13 @@ impl Half {
         if s.has(TcpFlags::ACK) && self.ack != Some(s.ack) {
             self.duplicates = 0;
         }
-        if (s.len > 0 || control && !s.has(TcpFlags::RST)) && was == Was::Usual {
+        if (s.len > 0 || control && !s.has(TcpFlags::RST)) && was == Was::Usual && !is_new_syn {
             self.classify(rev, s, now, known);
         }
         let takes_numbers = s.len > 0 || s.flags.has_any(TcpFlags::SYN | TcpFlags::FIN);
-        if takes_numbers && was != Was::KeepAlive {
+        // Of two SYNs that cross the first one waits for its ACK.
+        let waits_already = is_new_syn && self.next.is_some_and(|next| s.seq.is_before(next));
+        if takes_numbers && was != Was::KeepAlive && !waits_already {
             self.keep(s, now, room);
             self.measure_flight(rev, s, now, known.back_ns);
         }
@@ -205,14 +207,34 @@ impl Half {
         counts.duplicate_reports += u64::from(s.duplicate_sack);
     }
 
-    fn synchronise(&mut self, s: &Segment) {
-        if self.isn == Some(s.seq) {
-            self.counts.syn_retransmissions += 1;
-        }
+    /// Whether this SYN was sent before. Where both ends open the connection at once, each acknowledges the other's SYN with one that
+    /// has the number of its own, and that is none that was (RFC 9293 section 3.5).
+    fn synchronise(&mut self, s: &Segment) -> bool {
+        let again = self.isn == Some(s.seq) && (self.has_answered_syn || !s.has(TcpFlags::ACK));
+        self.counts.syn_retransmissions += u64::from(again);
         self.isn = Some(s.seq);
-        if !s.is_header_whole {
-            return;
+        self.has_answered_syn = s.has(TcpFlags::ACK);
+        if s.is_header_whole {
+            self.note_offer(s);
         }
+        again
+    }
+
+    /// The other end takes this one's SYN and not the data in it (Fast Open): that comes again, and isn't lost.
+    ///
+    /// # Source
+    /// RFC 7413 section 4.2.2.
+    fn decline_data_of_syn(&mut self, ack: Seq) {
+        let Some(isn) = self.isn.filter(|isn| isn.plus(1) == ack) else { return };
+        let Some(next) = self.next.filter(|next| ack.is_before(*next) && self.counts.data_packets == 1) else { return };
+        self.repeated += u64::from(u32::try_from(next.since(ack)).unwrap_or(0));
+        self.next = Some(ack);
+        if let Some(syn) = self.outstanding.front_mut().filter(|sent| sent.seq == isn) {
+            syn.end = ack;
+        }
+    }
+
+    fn note_offer(&mut self, s: &Segment) {
         let ecn = if s.has(TcpFlags::ACK) {
             s.has(TcpFlags::ECE) && !s.has(TcpFlags::CWR)
         } else {
@@ -298,6 +320,9 @@ impl Half {
         }
         self.note_window(rev, s, now, known);
         if s.has(TcpFlags::ACK) {
+            if s.has(TcpFlags::SYN) {
+                rev.decline_data_of_syn(s.ack);
+            }
             self.acknowledge(rev, s, now, room);
             if let Some(twice) = s.sacks.first().filter(|_| s.duplicate_sack) {
                 rev.arrived_twice(*twice);

@@ -3,7 +3,7 @@
 use super::{Half, KnownTimes, MOST_OUTSTANDING, SentSegment};
 use crate::packet::Segment;
 use std::ops::Range;
-use wt_wire::{Seq, TcpFlags};
+use wt_wire::Seq;
 
 /// An answer to a gap comes by so much later than the time from here to its sender and back, at the most.
 const FAST_NS: u64 = 20_000_000;
@@ -27,9 +27,6 @@ impl Half {
     /// A segment with data that doesn't go on where the last one ended was sent before, or was overtaken.
     pub(super) fn classify(&mut self, rev: &Self, s: &Segment, now: u64, known: &KnownTimes) {
         let Some(next) = self.next.filter(|next| s.seq.is_before(*next)) else { return };
-        if s.has(TcpFlags::SYN) && self.isn == Some(s.seq) && self.counts.syn_retransmissions == 0 {
-            return;
-        }
         // It may go on with what is new: its first byte says what it is.
         let end = earlier(s.seq.plus(s.len), next);
         let passed = self.has_passed(rev, s.seq);

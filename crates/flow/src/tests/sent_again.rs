@@ -90,6 +90,49 @@ fn keep_alives_and_probes_of_a_closed_window_carry_no_payload_until_they_are_tak
     }
 }
 
+#[test]
+fn two_ends_that_open_a_connection_at_once_have_one_and_lose_nothing() {
+    let mut packets = vec![
+        packet(0, true, SYN, 1000, 0, 0).options(&OPTIONS),
+        packet(MS, false, SYN, 5000, 0, 0).options(&OPTIONS),
+        packet(20 * MS, true, SYN | ACK, 1000, 5001, 0).options(&OPTIONS),
+        packet(21 * MS, false, SYN | ACK, 5000, 1001, 0).options(&OPTIONS),
+    ];
+    for n in 0..20u32 {
+        packets.push(packet(u64::from(40 + n) * MS, false, ACK, 5001 + n * 1000, 1001, 1000));
+        packets.push(packet(u64::from(60 + n) * MS, true, ACK, 1001, 6001 + n * 1000, 0));
+    }
+    let report = only(&packets);
+    assert_eq!((report.state, report.handshake.rtt_us, report.server.bytes), (State::Open, None, 20_000));
+    assert!(report.min_rtt_us.is_some_and(|us| (20_000..50_000).contains(&us)), "{:?}", report.min_rtt_us);
+    for end in [&report.client, &report.server] {
+        assert_eq!((end.sent.retransmissions, end.sent.syn_retransmissions), (0, 0), "{:?}", end.sent);
+    }
+    assert!(report.blame.findings.is_empty(), "{:#?}", report.blame);
+    // A SYN-ACK that is sent again counts.
+    packets.push(packet(1022 * MS, false, SYN | ACK, 5000, 1001, 0).options(&OPTIONS));
+    assert_eq!(only(&packets).server.sent.syn_retransmissions, 1);
+}
+
+#[test]
+fn data_of_a_syn_that_is_declined_is_not_lost() {
+    for taken in [0, 200] {
+        let mut packets = vec![
+            packet(0, true, SYN, 1000, 0, 200).options(&OPTIONS),
+            packet(20 * MS, false, SYN | ACK, 5000, 1001 + taken, 0).options(&OPTIONS),
+        ];
+        let first = if taken == 0 { 200 } else { 0 };
+        packets.push(packet(21 * MS, true, ACK, 1201 - u32::from(first), 5001, first));
+        packets.push(packet(41 * MS, false, ACK, 5001, 1201, 1000));
+        packets.push(packet(42 * MS, true, ACK, 1201, 6001, 0));
+        let report = only(&packets);
+        let sent = report.client.sent;
+        assert_eq!((report.client.bytes, sent.bytes_sent), (200, 200 + u64::from(first)), "{taken}");
+        assert_eq!((sent.retransmissions, report.server.sent.acked_unseen), (0, 0), "{sent:?}");
+        assert!(report.blame.findings.is_empty(), "{:#?}", report.blame);
+    }
+}
+
 /// What the client says of data up to `ack` and, behind a gap, from `left` to `right`.
 fn reports(at_ns: u64, ack: u32, left: u32, right: u32) -> Packet {
     packet(at_ns, true, ACK, 1101, ack, 0).sack(left, right)
