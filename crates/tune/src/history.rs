@@ -169,8 +169,12 @@ impl History {
         Ok(records)
     }
 
-    /// All trials in figures, for reports of the last ones of very many.
-    pub fn all_trials(&self, arms: usize) -> AllTrials {
+    /// All trials in figures, where there are so many that [`History::records`] gives the last ones only.
+    pub fn all_trials(&self, arms: usize) -> Option<AllTrials> {
+        let count = self.rows().count();
+        if count <= SHOWN_WHOLE {
+            return None;
+        }
         let median = |arm: usize| {
             let counts = |row: &&TrialRow| {
                 row.arm == arm && matches!(row.status, Status::Completed | Status::Incomplete) && row.elapsed_us > 0
@@ -180,7 +184,7 @@ impl History {
             rates.sort_unstable_by(f64::total_cmp);
             rates.get(rates.len() / 2).copied()
         };
-        AllTrials { count: self.rows().count(), goodput_bps: (0..arms).map(median).collect() }
+        Some(AllTrials { count, goodput_bps: (0..arms).map(median).collect() })
     }
 
     /// The trials of rounds, of all sessions.

@@ -71,7 +71,7 @@ impl ReportedExperiment<'_> {
             again: config.browser.as_ref().and(config.command.clone()),
             delay: config.delay_alpha.zip(config.delay_epsilon).map(|(alpha, epsilon)| DelayRules { alpha, epsilon }),
             link: link::warnings(self.records, config.direction(), self.stored.arms.len()),
-            all: self.history.map(|history| history.all_trials(self.stored.arms.len())),
+            all: self.history.and_then(|history| history.all_trials(self.stored.arms.len())),
         };
         let setting = |arm: &wt_journal::Arm| Setting { label: arm.label.clone(), settings: arm.settings.clone() };
         let settings: Vec<Setting> = self.stored.arms.iter().map(setting).collect();

@@ -5,6 +5,7 @@ use crate::{
     Arm, ExperimentSummary, Filter, JournalError, Owner, PROOF_BEGINS, State, StoredExperiment, TrialId, TrialRow,
     WithSamples, decode_samples,
 };
+use rusqlite::types::ValueRef;
 use rusqlite::{OptionalExtension as _, Row, params};
 use std::time::Duration;
 use wt_trial::{Limits, Measures, Sample, TrialOutcome, TrialRecord, TrialSpec};
@@ -13,6 +14,8 @@ use wt_trial::{Limits, Measures, Sample, TrialOutcome, TrialRecord, TrialSpec};
 const ROW: &str = "t.id, t.phase, t.round, t.ord, t.arm, t.status, t.started_us, t.elapsed_us, t.bytes, m.score";
 /// Where they are.
 const ROWS: &str = "trials t LEFT JOIN measures m ON m.trial = t.id";
+/// The same with the wide part, which every trial has in a journal that is whole; see [`must_have_details`].
+const WHOLE: &str = "trials t LEFT JOIN measures m ON m.trial = t.id LEFT JOIN details d ON d.trial = t.id";
 
 impl SqliteJournal {
     /// The name of the one experiment that `key` means.
@@ -157,15 +160,16 @@ impl SqliteJournal {
         };
         let sql = format!(
             "SELECT {ROW}, d.asked, d.workload, d.deadline_us, d.seed, d.granted, d.scopes, d.observed, d.busy_us, \
-             d.rwnd_limited_us, d.sndbuf_limited_us, d.notes, {sender}, {receiver}, m.data \
-             FROM {ROWS} JOIN details d ON d.trial = t.id WHERE t.experiment = ? AND t.id >= ? ORDER BY t.id"
+             d.rwnd_limited_us, d.sndbuf_limited_us, d.notes, {sender}, {receiver}, m.data, d.trial \
+             FROM {WHOLE} WHERE t.experiment = ? AND t.id >= ? ORDER BY t.id"
         );
         self.read(|| {
             let mut query = self.connection.prepare(&sql)?;
             let mut rows = query.query([self.key(id)?, from])?;
             while let Some(row) = rows.next()? {
                 let basic = row_of(row)?;
-                each(record_of(id, &basic, row).map_err(|e| e.of(format_args!("trial {}", basic.id)))?)?;
+                let whole = must_have_details(row, 24).and_then(|()| record_of(id, &basic, row));
+                each(whole.map_err(|e| e.of(format_args!("trial {}", basic.id)))?)?;
             }
             Ok(())
         })
@@ -179,14 +183,16 @@ impl SqliteJournal {
     ) -> Result<(), JournalError> {
         self.read(|| {
             let mut query = self.connection.prepare(&format!(
-                "SELECT {ROW}, d.asked, d.granted, d.workload, d.observed \
-                 FROM {ROWS} JOIN details d ON d.trial = t.id WHERE t.experiment = ? ORDER BY t.id"
+                "SELECT {ROW}, d.asked, d.granted, d.workload, d.observed, d.trial \
+                 FROM {WHOLE} WHERE t.experiment = ? ORDER BY t.id"
             ))?;
             let mut rows = query.query([self.key(id)?])?;
             while let Some(row) = rows.next()? {
+                let basic = row_of(row)?;
+                must_have_details(row, 14).map_err(|e| e.of(format_args!("trial {}", basic.id)))?;
                 let text = |column| row.get_ref(column)?.as_str().map_err(|e| Trouble::Senseless(e.to_string()));
                 let (asked, granted, workload, observed) = (text(10)?, text(11)?, text(12)?, text(13)?);
-                each(&TableTrial { row: row_of(row)?, asked, granted, workload, observed })?;
+                each(&TableTrial { row: basic, asked, granted, workload, observed })?;
             }
             Ok(())
         })
@@ -267,6 +273,15 @@ fn row_of(row: &Row<'_>) -> Result<TrialRow, Trouble> {
         score: row.get(9)?,
         deadline_us: None,
     })
+}
+
+/// Refuses a trial whose wide part isn't found: its page of the file was overwritten, or somebody deleted it. Left out, it would be missing
+/// from everything that is made of the journal without a word. `column` has the number that the wide part has of its trial.
+fn must_have_details(row: &Row<'_>, column: usize) -> Result<(), Trouble> {
+    match row.get_ref(column)? {
+        ValueRef::Null => Err(Trouble::Senseless("what it asked for and observed is missing".to_owned())),
+        _ => Ok(()),
+    }
 }
 
 /// The whole of a trial.

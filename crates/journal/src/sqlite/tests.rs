@@ -238,6 +238,30 @@ fn damage_is_named() {
 }
 
 #[test]
+fn a_trial_whose_wide_part_is_missing_is_damage_and_is_left_out_of_nothing() {
+    let f = chain(&["a", "b"]);
+    f.journal.connection.execute("DELETE FROM details WHERE trial = 2", []).unwrap();
+    assert_eq!(f.journal.list(&Filter::default()).unwrap()[1].trials, 3);
+    let read = [
+        f.journal.trials("a", WithSamples::Yes).map(drop),
+        f.journal.for_each_table_trial("a", &mut |_| Ok(())),
+        crate::export_json(&f.journal, "a", WithSamples::Yes, &mut Vec::new()),
+        crate::export_csv(&f.journal, "a", &mut Vec::new()),
+        crate::export_parquet(&f.journal, "a", crate::ParquetRows::Trials, Vec::new()),
+    ];
+    for error in read.map(Result::unwrap_err) {
+        assert!(matches!(error, JournalError::Damaged { .. }), "{error}");
+        assert!(error.to_string().contains("trial 2: what it asked for and observed is missing"), "{error}");
+    }
+    let mut to = fixture();
+    let imported = crate::import_journal(&mut to.journal, &f.journal).unwrap();
+    assert_eq!((imported.taken, imported.refused.len()), (vec!["b".to_owned()], 1));
+    // Whoever lets go of it has the others.
+    f.journal.connection.execute("DELETE FROM trials WHERE id NOT IN (SELECT trial FROM details)", []).unwrap();
+    assert_eq!(f.journal.trials("a", WithSamples::Yes).unwrap().len(), 2);
+}
+
+#[test]
 fn threads_that_open_and_write_at_once_lose_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("journal.sqlite3");

@@ -176,6 +176,14 @@ pub fn problem(error: &JournalError) -> Problem {
         JournalError::Export(cause) => Problem::environment(text)
             .because(cause.to_string())
             .hint("free some space where it goes, or write it elsewhere; the journal is as it was"),
+        JournalError::Damaged { path, .. } if !is_common(Some(path)) => {
+            let path = path.to_string_lossy();
+            let file = wt_units::shell_word(&path);
+            Problem::environment(text).because("a failing disk, an incomplete copy or another program changed the file").hint(format!(
+                "windtunnel journal import {file} --journal NEW takes in the experiments that are whole; sqlite3 {file} .dump shows \
+                 what is left of the others"
+            ))
+        }
         JournalError::Busy { .. } => Problem::environment(text).hint("wait until the other program has ended"),
         _ => Problem::internal(text),
     }

@@ -161,6 +161,31 @@ fn metrics_tell_the_newest_experiment_of_each_target_without_writing_to_the_jour
 }
 
 #[test]
+fn a_journal_that_lost_trials_is_called_damaged_by_everything_that_reads_them() {
+    let home = tempfile::tempdir().unwrap();
+    let (path, copy) = (home.path().join("j.sqlite3"), home.path().join("copy.sqlite3"));
+    journal(&path, 40, 40);
+    rusqlite::Connection::open(&path).unwrap().execute("DELETE FROM details WHERE trial BETWEEN 5 AND 8", []).unwrap();
+    let said = |command: &[&str], journal: &Path| {
+        ran(windtunnel(home.path()).args(command).arg("--journal").arg(journal).output().unwrap())
+    };
+    for command in [
+        &["report", "many"][..],
+        &["journal", "show", "many"],
+        &["journal", "samples", "many"],
+        &["journal", "export", "many"],
+        &["journal", "export", "many", "--format", "csv"],
+        &["journal", "export", "many", "--format", "parquet"],
+    ] {
+        let said = said(command, &path);
+        assert!(said.code == 3 && said.err.contains("is damaged: trial 5"), "{command:?}: {} {}", said.code, said.err);
+        assert!(said.err.contains("cause:") && said.err.contains("journal import"), "{}", said.err);
+    }
+    let taken = said(&["journal", "import", path.to_str().unwrap()], &copy);
+    assert!(taken.code == 1 && (taken.out + &taken.err).contains("damaged"));
+}
+
+#[test]
 fn an_export_as_parquet_is_a_whole_file_and_samples_are_of_parquet_alone() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("j.sqlite3");
