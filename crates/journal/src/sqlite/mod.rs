@@ -70,9 +70,18 @@ impl SqliteJournal {
             Ok(Self { connection, path: path.to_owned() })
         };
         match open(path, flags) {
-            // In write-ahead mode even reading makes a file beside it, which a read-only medium or a full one doesn't take.
-            Err(JournalError::Open { .. } | JournalError::Full { .. }) if file::is_whole(path) => {
+            // In write-ahead mode even reading makes a file beside it, which a read-only medium, a full one and a folder of somebody
+            // else don't take.
+            Err(JournalError::Open { .. } | JournalError::Full { .. } | JournalError::ReadOnly { .. })
+                if file::is_whole(path) =>
+            {
                 open(&file::immutable(path), flags | OpenFlags::SQLITE_OPEN_URI)
+            }
+            // Nobody asked to write.
+            Err(JournalError::ReadOnly { path }) => {
+                let why = "its latest trials are still in the file beside it that ends in -wal, which only those who may write \
+                           in its folder can read";
+                Err(JournalError::Open { path, why: why.to_owned() })
             }
             opened => opened,
         }

@@ -412,6 +412,20 @@ fn a_journal_on_a_medium_that_takes_no_file_beside_it_is_read_as_it_stands() {
 }
 
 #[test]
+fn a_journal_of_somebody_else_is_read_where_its_reader_may_not_write() {
+    let Fixture { _dir: dir, mut journal } = fixture();
+    journal.create_experiment(&experiment("a", 1)).unwrap();
+    drop(journal);
+    let folder = dir.path().join("sub");
+    // To its owner this is what another user's folder is to us; root, who may write everywhere, reads it as any other.
+    let allow = |mode| std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(mode)).unwrap();
+    allow(0o555);
+    let read = SqliteJournal::open_to_read(&folder.join("journal.sqlite3")).map(|it| it.list(&Filter::default()));
+    allow(0o700);
+    assert_eq!(read.unwrap().unwrap().len(), 1);
+}
+
+#[test]
 fn a_proof_of_a_change_is_told_from_a_comparison_of_settings_before_and_after_its_end() {
     let mut f = fixture();
     let proof = NewExperiment { comment: "proof of change 3: sack=off".into(), ..NewExperiment::new("p", "u", "live") };

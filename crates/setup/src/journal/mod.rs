@@ -57,10 +57,17 @@ pub fn open_to_read(named: Option<&Path>) -> Result<Box<dyn Journal>, Problem> {
         return Ok(Box::new(PgJournal::open_to_read(&address?).map_err(|error| problem(&error))?));
     }
     let path = file(named)?;
+    // Who only reads makes no journal of it.
+    if named.is_some() && std::fs::metadata(&path).is_ok_and(|file| file.is_file() && file.len() == 0) {
+        return Err(problem(&JournalError::NotAJournal { path, why: "it is empty".to_owned() }));
+    }
     Ok(Box::new(match opened(&path) {
         // What can't be written is read as it stands.
         Err(error @ (JournalError::Open { .. } | JournalError::ReadOnly { .. } | JournalError::Full { .. })) => {
-            SqliteJournal::open_to_read(&path).map_err(|_| problem(&error))?
+            // That it can't be written isn't what ends this.
+            let is_read_only = matches!(error, JournalError::ReadOnly { .. });
+            SqliteJournal::open_to_read(&path)
+                .map_err(|of_reading| problem(if is_read_only { &of_reading } else { &error }))?
         }
         journal => journal.map_err(|error| problem(&error))?,
     }))

@@ -186,6 +186,18 @@ fn a_journal_that_lost_trials_is_called_damaged_by_everything_that_reads_them() 
 }
 
 #[test]
+fn who_only_reads_makes_no_journal_of_an_empty_file() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("empty");
+    std::fs::write(&path, "").unwrap();
+    for command in [&["journal", "list"][..], &["report", "last"]] {
+        let said = ran(windtunnel(home.path()).args(command).arg("--journal").arg(&path).output().unwrap());
+        assert!(said.code == 3 && said.err.contains("it is empty"), "{}", said.err);
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), 0);
+    }
+}
+
+#[test]
 fn an_export_as_parquet_is_a_whole_file_and_samples_are_of_parquet_alone() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("j.sqlite3");
