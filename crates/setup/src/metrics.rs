@@ -25,7 +25,7 @@ const HOLDBACKS: usize = 20;
 /// What is told.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Readings {
-    /// Nothing where the journal can't be read; empty where there is none yet.
+    /// Nothing where the journal can't be read, and where one was named that isn't there; empty where the usual one isn't there yet.
     journal: Option<JournalReadings>,
     /// Nothing where this host's changes can't be read.
     host: Option<HostReadings>,
@@ -75,7 +75,8 @@ pub fn metrics(journal: Option<&Path>, host: Option<&mut HostAccess>) -> String 
 
 fn journal_readings(journal: Option<&Path>) -> Option<JournalReadings> {
     let path = journal.map(Path::to_owned).or_else(|| wt_journal::default_path(|name| std::env::var_os(name)))?;
-    if !path.exists() {
+    // Nothing was measured yet where the usual one isn't there; one that was named is on a disk that is away, or its name is wrong.
+    if journal.is_none() && !path.exists() {
         return Some(JournalReadings::default());
     }
     let journal = SqliteJournal::open_to_read(&path).ok()?;

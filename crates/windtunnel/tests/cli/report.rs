@@ -158,6 +158,10 @@ fn metrics_tell_the_newest_experiment_of_each_target_without_writing_to_the_jour
     std::fs::write(home.path().join("damaged"), "no journal").unwrap();
     std::fs::rename(home.path().join("damaged"), &path).unwrap();
     assert!(metrics(&[]).out.contains("windtunnel_journal_up 0\n"));
+    // A name that is wrong, or a disk that isn't there, is no journal that has nothing yet.
+    std::fs::remove_file(&path).unwrap();
+    let missing = metrics(&[]);
+    assert!(missing.code == 0 && missing.out.contains("windtunnel_journal_up 0\n"), "{}", missing.out);
 }
 
 #[test]
