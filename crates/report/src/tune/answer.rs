@@ -127,6 +127,15 @@ pub(super) struct AnswerInputs<'a> {
     pub(super) measured: &'a TrialFigure,
     pub(super) limits: &'a LimitsReport,
     pub(super) delay: Option<&'a DelayReport>,
+    /// The median figure of the current settings, which is what tables have.
+    pub(super) median: Option<f64>,
+}
+
+impl AnswerInputs<'_> {
+    /// Whether trials of the current settings scatter so much that this mean of theirs is far from what tables have of them.
+    fn is_far_from_median(&self, mean: f64) -> bool {
+        self.median.is_some_and(|median| (mean / median).ln().abs() > LARGE.ln_1p())
+    }
 }
 
 impl TuneInputs<'_> {
@@ -227,7 +236,8 @@ impl TuneInputs<'_> {
         let gain = answer.change_percent.map_or_else(|| "some".to_owned(), words::change);
         let figures = match (answer.before, answer.after) {
             (Some(before), Some(after)) => {
-                format!(": {} → {}", known.measured.show(Some(before)), known.measured.show(Some(after)))
+                let mean = if known.is_far_from_median(before) { " on average" } else { "" };
+                format!(": {} → {}{mean}", known.measured.show(Some(before)), known.measured.show(Some(after)))
             }
             _ => String::new(),
         };
@@ -310,7 +320,7 @@ impl TuneInputs<'_> {
                 let base = self.baseline().map_or("", |baseline| baseline.label.as_str());
                 format!(
                     "Nothing to set: {nothing} than the {base}.{}",
-                    now(answer, known.measured).replace("You have", "That has")
+                    now(answer, known).replace("You have", "That has")
                 )
             }
             (AnswerAction::Failed, ..) if self.all_failed() => {
@@ -339,13 +349,11 @@ impl TuneInputs<'_> {
                 known.limits.reason()
             ),
             (_, None, None) if known.limits.by == LimitedBy::Path || known.limits.by == LimitedBy::Unknown => {
-                format!("Keep your settings: {nothing}.{}", now(answer, known.measured))
+                format!("Keep your settings: {nothing}.{}", now(answer, known))
             }
-            (_, None, None) => format!(
-                "Keep your settings: {nothing}.{} {}.",
-                now(answer, known.measured),
-                capital(&known.limits.reason())
-            ),
+            (_, None, None) => {
+                format!("Keep your settings: {nothing}.{} {}.", now(answer, known), capital(&known.limits.reason()))
+            }
         };
         let more = match answer.action {
             AnswerAction::Undecided => Some(self.go_on(known.records)),
@@ -507,6 +515,18 @@ impl TuneInputs<'_> {
 }
 
 impl Answer {
+    /// What to know where trials of the current settings scatter: the answer and its ratios are of one mean of them, tables of another.
+    pub(super) fn scattered(&self, known: &AnswerInputs<'_>) -> Option<String> {
+        let TrialFigure { name, unit, .. } = known.measured;
+        let mean = self.before.filter(|mean| self.unit == *unit && known.is_far_from_median(*mean))?;
+        Some(format!(
+            "Trials of your current settings scatter: their median {name} is {}, the geometric mean {}. Ratios, and what the \
+             answer says of now and then, are of the mean; tables have medians.",
+            known.measured.show(known.median),
+            known.measured.show(Some(mean))
+        ))
+    }
+
     /// The commands as one line.
     fn commands(&self) -> String {
         if self.steps.is_empty() {
@@ -535,9 +555,12 @@ impl Answer {
 }
 
 /// What the current settings do now.
-fn now(answer: &Answer, measured: &TrialFigure) -> String {
-    let figure =
-        answer.before.map(|before| format!(" You have a {} of {} now.", measured.name, measured.show(Some(before))));
+fn now(answer: &Answer, known: &AnswerInputs<'_>) -> String {
+    let TrialFigure { name, .. } = known.measured;
+    let figure = answer.before.map(|before| {
+        let mean = if known.is_far_from_median(before) { ", on average" } else { "" };
+        format!(" You have a {name} of {} now{mean}.", known.measured.show(Some(before)))
+    });
     figure.unwrap_or_default()
 }
 

@@ -184,6 +184,31 @@ fn what_is_faster_is_decided_whoever_else_may_be_more_so() {
 }
 
 /// The current settings and one other, without a plateau.
+#[test]
+fn where_trials_scatter_the_figure_is_called_an_average_and_the_median_of_the_table_stands_beside_it() {
+    let told = |shares: &[u64]| {
+        let mut at = 0;
+        let mut case = Case::lab("scattered", held(4.0, |_| ()));
+        case.story.path.physical_goodput_bps = None;
+        for record in case.story.records.iter_mut().filter(|record| record.spec.arm == 0) {
+            record.outcome.bytes = record.outcome.bytes * shares[at % shares.len()] / 100;
+            at += 1;
+        }
+        let report = case.report();
+        let warned: Vec<String> = report.warnings.iter().filter(|line| line.contains("scatter")).cloned().collect();
+        (report, warned)
+    };
+    let (calm, warned) = told(&[100]);
+    assert!(!calm.verdict.answer.what.contains("average") && warned.is_empty(), "{warned:?}");
+    let (report, warned) = told(&[100, 20, 110, 100, 40]);
+    let (answer, measured) = (&report.verdict.answer, &report.measured);
+    let mean = measured.show(answer.before);
+    assert!(answer.what.contains(&format!("You have a goodput of {mean} now, on average.")), "{}", answer.what);
+    let median = measured.show(report.arms[0].figure);
+    assert!(warned.len() == 1 && warned[0].contains(&median) && warned[0].contains(&mean), "{warned:?}");
+    assert_ne!(median, mean);
+}
+
 fn one(settings: Settings, from: f64, to: f64, noise: f64, budget: usize) -> Plan {
     let truths = vec![Truth::new("current", Settings::new(), from), Truth::new(&settings.to_string(), settings, to)];
     Plan { truths, levels: vec![], noise, budget, stop_after: None, seed: 3 }

@@ -144,8 +144,11 @@ impl TuneReport {
         }
         let measured = TrialFigure::of(&records);
         let delay = inputs.facts.delay.and_then(|rules| rules.report(inputs.records, a.pick));
-        let known = AnswerInputs { records: &records, measured: &measured, limits: &limits, delay: delay.as_ref() };
+        let median = arms.first().and_then(|arm| arm.figure);
+        let known =
+            AnswerInputs { records: &records, measured: &measured, limits: &limits, delay: delay.as_ref(), median };
         let (answer, cells) = (inputs.answer(&known), inputs.cells(&known));
+        warnings.extend(answer.scattered(&known).map(|line| inputs.of_baseline(line)));
         let (plan, apply) = inputs.apply();
         // What was measured here is applied first; after a rehearsal come the words on it.
         let (first, last) = if !inputs.facts.addresses.is_empty() { (apply, None) } else { (None, apply) };
