@@ -1,8 +1,11 @@
 use super::compare::{ComparedLoads, WindowPair, waterfalls};
 use super::load::PageLoad;
-use super::waterfall::waterfall;
+use super::waterfall::{name, waterfall};
 use serde::Serialize;
 use wt_report::{Chart, Filmstrip, Page};
+
+/// Of the requests of a load that failed so many are named.
+const NAMED: usize = 3;
 
 /// How long a real browser took for a page.
 #[derive(Debug, Serialize)]
@@ -93,7 +96,7 @@ impl PageAnswer {
         let page = Page {
             title: format!("{} in a browser", self.url),
             about: format!("{}, cold caches", self.browser),
-            text: self.compare.iter().map(|compare| compare.text.clone()).collect(),
+            text: self.compare.iter().map(|compare| compare.text.clone()).chain(self.failures()).collect(),
             table,
             more: Vec::new(),
             charts: self.waterfall().map(|chart| ("Waterfall".to_owned(), chart)).into_iter().collect(),
@@ -101,6 +104,21 @@ impl PageAnswer {
             footer: format!("Windtunnel {}", env!("CARGO_PKG_VERSION")),
         };
         page.to_html()
+    }
+
+    /// What to know of requests that failed: a page that lacks some of its objects may be faster for it. A line where each load lacks the
+    /// same, else one for each that lacks some.
+    pub fn failures(&self) -> Vec<String> {
+        let told: Vec<Option<String>> = self.runs.iter().map(failed).collect();
+        match told.first() {
+            Some(Some(first)) if told.len() > 1 && told.iter().all(|one| one.as_ref() == Some(first)) => {
+                vec![format!("In each load {first}.")]
+            }
+            _ => {
+                let each = told.into_iter().enumerate();
+                each.filter_map(|(number, one)| Some(format!("In load {} {}.", self.label(number), one?))).collect()
+            }
+        }
     }
 
     /// What a load is called: its number, and of a comparison its window.
@@ -113,6 +131,21 @@ impl PageAnswer {
             None => (number + 1).to_string(),
         }
     }
+}
+
+/// `2 of 5 requests failed: a.png (net::ERR_EMPTY_RESPONSE), b.png (HTTP status 404)`; nothing where none did.
+fn failed(load: &PageLoad) -> Option<String> {
+    if load.failed == 0 {
+        return None;
+    }
+    let of_the_load = load.resources.iter().filter(|one| one.start_ms <= load.load_ms);
+    let why =
+        of_the_load.filter_map(|one| Some(format!("{} ({})", wt_units::harmless(name(&one.url)), one.failure()?)));
+    let named: Vec<String> = why.take(NAMED).collect();
+    let more = load.failed.saturating_sub(named.len());
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let of = wt_units::counted(load.requests, "request");
+    Some(format!("{} of {of} failed: {}{more}", load.failed, named.join(", ")))
 }
 
 /// The load with the median time.

@@ -33,10 +33,22 @@ pub struct LoadedResource {
     pub status: Option<u64>,
     /// The protocol, as the browser names it.
     pub protocol: Option<String>,
+    /// Why it broke off or never came, in the browser's word: `net::ERR_EMPTY_RESPONSE`. Nothing where it ended well, and where the page
+    /// itself gave it up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
     /// What the answer's head took and says of its body, and what came of that: the browser may tell of the end before it has
     /// counted all.
     #[serde(skip)]
     pub(super) counted: BodyCount,
+}
+
+impl LoadedResource {
+    /// Why it isn't there: it broke off, or an error was answered.
+    pub(super) fn failure(&self) -> Option<String> {
+        let status = self.status.filter(|status| *status >= 400);
+        self.error.clone().or_else(|| status.map(|status| format!("HTTP status {status}")))
+    }
 }
 
 /// What is known of an answer's bytes while it comes.
@@ -62,6 +74,8 @@ pub struct PageLoad {
     pub load_ms: f64,
     /// How many requests there were.
     pub requests: usize,
+    /// How many of those that began before the event load broke off or were answered with an error.
+    pub failed: usize,
     /// Bytes that were transferred.
     pub bytes: f64,
     /// The requests.
@@ -122,6 +136,11 @@ fn follow(
         }
         let was_loaded = seen.load.is_some();
         seen.take(&message);
+        if let Some(why) = seen.broken_off() {
+            return Err(Problem::new(Fault::Remote, format!("{url} broke off before it was loaded: {why}"))
+                .because("the server, or something on the way to it, ended the page before its end, and no event load follows")
+                .hint("look at the server's log; curl -v with the same address shows what comes"));
+        }
         let picture = film.as_mut().and_then(|film| film.take(&message));
         if let Some(picture) = picture {
             browser.send(session, "Page.screencastFrameAck", &json!({ "sessionId": picture }))?;
@@ -209,9 +228,11 @@ impl LoadTimes {
             }
             "Network.loadingFailed" => {
                 let ended = at.and_then(|at| self.since(at));
+                let why = params["errorText"].as_str().filter(|why| !why.is_empty() && params["canceled"] != true);
                 if let Some(resource) = self.resource(id) {
                     resource.end_ms = ended;
                     resource.bytes = params["encodedDataLength"].as_f64();
+                    resource.error = why.map(str::to_owned);
                 }
             }
             "Page.domContentEventFired" if self.begin.is_some() => self.dom = self.dom.or(at),
@@ -240,7 +261,17 @@ impl LoadTimes {
 
     /// How the page itself was answered.
     fn document_status(&self) -> Option<u64> {
-        self.resources.get(*self.places.get(self.document.as_ref()?)?)?.status
+        self.page()?.status
+    }
+
+    /// Why the page itself broke off: from then on the browser waits for nothing of it, and says no more that it is loaded.
+    fn broken_off(&self) -> Option<&str> {
+        self.page().filter(|_| self.load.is_none())?.error.as_deref()
+    }
+
+    /// The request for the page itself, the last of its redirects.
+    fn page(&self) -> Option<&LoadedResource> {
+        self.resources.get(*self.places.get(self.document.as_ref()?)?)
     }
 
     fn since(&self, at: f64) -> Option<f64> {
@@ -254,6 +285,7 @@ impl LoadTimes {
             dom_content_loaded_ms: self.dom.and_then(|at| self.since(at)),
             load_ms,
             requests: self.resources.len(),
+            failed: self.resources.iter().filter(|one| one.start_ms <= load_ms && one.failure().is_some()).count(),
             bytes: self.resources.iter().filter_map(|resource| resource.bytes).sum(),
             resources: self.resources,
         })
@@ -317,6 +349,56 @@ mod tests {
         assert_eq!(bytes(&[head(json!({"Content-Length": "many"}))], 12.0), Some(244.0));
         let kept = json!({"method": "Network.requestServedFromCache", "params": {"requestId": "1"}});
         assert_eq!(bytes(&[kept, head(json!({"Content-Length": "9000"}))], 0.0), Some(0.0));
+    }
+
+    /// What a browser says of requests, each with why it broke off.
+    fn broken(requests: &[(&str, f64, Option<&str>, bool)]) -> LoadTimes {
+        let mut seen = LoadTimes::default();
+        for (id, at, why, canceled) in requests {
+            let url = format!("http://x/{id}");
+            seen.take(&json!({"method": "Network.requestWillBeSent", "params":
+                {"requestId": id, "timestamp": at, "request": {"url": url}}}));
+            if let Some(why) = why {
+                seen.take(&json!({"method": "Network.loadingFailed", "params":
+                    {"requestId": id, "timestamp": at + 0.1, "errorText": why, "canceled": canceled}}));
+            }
+        }
+        seen
+    }
+
+    #[test]
+    fn a_page_that_breaks_off_is_told_at_once_and_one_that_was_given_up_or_loaded_is_not() {
+        let short = "net::ERR_CONTENT_LENGTH_MISMATCH";
+        assert_eq!(broken(&[("1", 1.0, Some(short), false)]).broken_off(), Some(short));
+        // Another page was opened in its place, or an object of it broke off.
+        assert_eq!(broken(&[("1", 1.0, Some("net::ERR_ABORTED"), true)]).broken_off(), None);
+        assert_eq!(broken(&[("1", 1.0, None, false), ("2", 1.1, Some(short), false)]).broken_off(), None);
+        let mut loaded = broken(&[("1", 1.0, None, false)]);
+        loaded.take(&json!({"method": "Page.loadEventFired", "params": {"timestamp": 2.0}}));
+        loaded.take(&json!({"method": "Network.loadingFailed", "params":
+            {"requestId": "1", "timestamp": 2.1, "errorText": short, "canceled": false}}));
+        assert_eq!(loaded.broken_off(), None);
+    }
+
+    #[test]
+    fn requests_of_the_load_that_failed_are_counted_and_each_says_why() {
+        let gone = "net::ERR_EMPTY_RESPONSE";
+        let mut seen = broken(&[
+            ("1", 1.0, None, false),
+            ("2", 1.1, Some(gone), false),
+            ("3", 1.1, None, false),
+            ("4", 1.1, Some("net::ERR_ABORTED"), true),
+            // After the event load: the browser's own wish for an icon.
+            ("5", 2.1, Some(gone), false),
+        ]);
+        seen.take(&json!({"method": "Network.responseReceived", "params":
+            {"requestId": "3", "timestamp": 1.2, "response": {"status": 404}}}));
+        seen.take(&json!({"method": "Page.loadEventFired", "params": {"timestamp": 2.0}}));
+        let load = seen.finish().unwrap();
+        assert_eq!((load.requests, load.failed), (5, 2));
+        let why: Vec<Option<String>> = load.resources.iter().map(LoadedResource::failure).collect();
+        let error = "HTTP status 404".to_owned();
+        assert_eq!(why, [None, Some(gone.to_owned()), Some(error), None, Some(gone.to_owned())]);
     }
 
     #[test]

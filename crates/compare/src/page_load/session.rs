@@ -19,6 +19,8 @@ use wt_trial::Cancel;
 
 /// Programs that speak the protocol, the first that is there is taken.
 const PROGRAMS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+/// So often at most a load of a comparison is repeated that isn't like the others.
+const REPEATS: u32 = 2;
 /// How long one load may take if nobody says it.
 const DEADLINE: Duration = Duration::from_secs(60);
 
@@ -70,6 +72,7 @@ fn compare(
     let began = monotonic_ns();
     let load_before = load(&mut start()?, &request.url, deadline)?;
     let took = Duration::from_nanos(monotonic_ns().saturating_sub(began));
+    let usual = load_before.failed;
     let before = LoadBefore { load: load_before, took, browser: version.borrow().clone() };
     let mut log = LoadLog::open(request, pair, &before, deadline, seed)?;
     let mut orders = Orders::new(seed, 2);
@@ -77,7 +80,8 @@ fn compare(
     for round in 1..=request.runs {
         let done = orders.round(|arm| {
             pair.set(arm)?;
-            log.trial(round, arm, || load(&mut start()?, &request.url, deadline)).map(Some)
+            let once = || load(&mut start()?, &request.url, deadline);
+            log.trial(round, arm, || alike(&pair.label(arm), usual, once)).map(Some)
         })?;
         for (arm, load) in done.into_iter().flatten() {
             arms[arm].push(load);
@@ -98,6 +102,28 @@ fn compare(
     Ok((id, arms, film))
 }
 
+/// A load in which as many requests fail as in the one before the first round: one that lacks more or less of the page takes another time
+/// for another page, so it doesn't count and is repeated.
+///
+/// # Errors
+/// Those of loading; a remote [`Problem`] where it is so again and again.
+fn alike(label: &str, usual: usize, mut once: impl FnMut() -> Result<PageLoad, Problem>) -> Result<PageLoad, Problem> {
+    let mut loaded = once()?;
+    for _ in 0..REPEATS {
+        if loaded.failed == usual {
+            return Ok(loaded);
+        }
+        loaded = once()?;
+    }
+    if loaded.failed == usual {
+        return Ok(loaded);
+    }
+    let what = format!("{} of its requests fail with {label}, and {usual} before the first round", loaded.failed);
+    Err(Problem::remote(format!("the page can't be compared: {what}"))
+        .because("a page that lacks some of its objects is another page, and may be faster for it")
+        .hint("windtunnel page without --compare says which fail; have the server answer each alike"))
+}
+
 fn program(request: &PageRequest) -> Result<OsString, Problem> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let there = |name: &Path| match name.components().count() {
@@ -113,5 +139,25 @@ fn program(request: &PageRequest) -> Result<OsString, Problem> {
             let first = PROGRAMS.iter().find(|name| there(Path::new(name)));
             first.map(OsString::from).ok_or_else(|| missing("there is no Chromium".to_owned()))
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_in_which_other_requests_fail_is_repeated_and_in_the_end_refused() {
+        let loads = |failed: &[usize]| {
+            let mut left = failed.iter().map(|failed| PageLoad { failed: *failed, ..PageLoad::default() });
+            let alike = alike("initcwnd=10", 1, || left.next().ok_or_else(|| Problem::internal("no more")));
+            (alike.map(|load| load.failed), left.len())
+        };
+        assert_eq!(loads(&[1, 9]), (Ok(1), 1));
+        assert_eq!(loads(&[0, 3, 1]), (Ok(1), 0));
+        let (refused, left) = loads(&[0, 0, 2, 9]);
+        let refused = refused.unwrap_err();
+        assert_eq!((left, refused.fault), (1, wt_problem::Fault::Remote));
+        assert!(refused.what.contains("2 of its requests fail with initcwnd=10, and 1 before"), "{refused}");
     }
 }

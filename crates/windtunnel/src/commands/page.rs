@@ -112,12 +112,13 @@ fn print(answer: &PageAnswer) {
     for (number, load) in answer.runs.iter().enumerate() {
         line(&answer.label(number), &|of| of(load));
     }
-    match &answer.compare {
-        Some(compare) => {
-            say!("{}", compare.text);
-            answer.id.iter().for_each(|id| say!("Kept: windtunnel report {id}"));
-        }
-        None => line("median", &|of| answer.median_of(of)),
+    if answer.compare.is_none() {
+        line("median", &|of| answer.median_of(of));
+    }
+    answer.failures().iter().for_each(|failure| say!("{failure}"));
+    if let Some(compare) = &answer.compare {
+        say!("{}", compare.text);
+        answer.id.iter().for_each(|id| say!("Kept: windtunnel report {id}"));
     }
 }
 
