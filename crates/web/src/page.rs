@@ -31,8 +31,8 @@ pub(crate) async fn serve(uri: Uri, headers: HeaderMap) -> Response {
             crate::error::ApiError::missing("there is nothing here").into_response()
         };
     };
-    let accepted = headers.get(header::ACCEPT_ENCODING).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    if !accepted.split(',').any(|coding| coding.trim().starts_with("gzip")) {
+    let accepted = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    if !takes_gzip(accepted) {
         let what = "the page is stored compressed, and the client doesn't take gzip";
         let error = crate::error::ApiError::new(StatusCode::NOT_ACCEPTABLE, what);
         return error.hint("Accept-Encoding: gzip; with curl, --compressed").into_response();
@@ -48,6 +48,30 @@ pub(crate) async fn serve(uri: Uri, headers: HeaderMap) -> Response {
     (head, crate::room::fixed(file.gzip)).into_response()
 }
 
+/// Whether a client takes gzip, by its `Accept-Encoding`: a coding is written in any case, `*` stands for those that aren't named, and a
+/// weight of 0 is a refusal.
+///
+/// # Source
+/// RFC 9110, sections 8.4.1.3, 12.4.2 and 12.5.3
+fn takes_gzip<'a>(accepted: impl Iterator<Item = &'a str>) -> bool {
+    let (mut named, mut any) = (None, None);
+    for coding in accepted.flat_map(|value| value.split(',')) {
+        let (name, more) = coding.split_once(';').unwrap_or((coding, ""));
+        let weight =
+            more.split_once('=').filter(|(q, _)| q.trim().eq_ignore_ascii_case("q")).map(|(_, weight)| weight.trim());
+        let is_taken = weight.is_none_or(|weight| weight.parse::<f32>().is_ok_and(|weight| weight > 0.0));
+        match name.trim() {
+            "*" => any = Some(is_taken),
+            name if ["gzip", "x-gzip"].iter().any(|gzip| name.eq_ignore_ascii_case(gzip)) => {
+                // Each name stands for the same coding: one of them is enough.
+                named = Some(named.unwrap_or(false) || is_taken);
+            }
+            _ => {}
+        }
+    }
+    named.or(any).unwrap_or(false)
+}
+
 fn kind(path: &str) -> &'static str {
     match path.rsplit_once('.').map_or("", |(_, end)| end) {
         "html" => "text/html; charset=utf-8",
@@ -55,5 +79,31 @@ fn kind(path: &str) -> &'static str {
         "css" => "text/css; charset=utf-8",
         "svg" => "image/svg+xml",
         _ => "application/octet-stream",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_takes_gzip_is_read_as_the_standard_has_it() {
+        for (accepted, taken) in [
+            (&["gzip, deflate, br"][..], true),
+            (&["br", "GZIP;q=0.5"], true),
+            (&["x-gzip"], true),
+            (&["*"], true),
+            (&["deflate, *;q=0.1"], true),
+            (&["gzip ; q=1.000"], true),
+            (&["gzip;q=0"], false),
+            (&["gzip;Q=0.000, *"], false),
+            (&["*;q=0"], false),
+            (&["gzipped, deflate"], false),
+            (&["identity"], false),
+            (&[""], false),
+            (&[], false),
+        ] {
+            assert_eq!(takes_gzip(accepted.iter().copied()), taken, "{accepted:?}");
+        }
     }
 }
