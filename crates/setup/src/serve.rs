@@ -15,6 +15,9 @@ use wt_trial::Cancel;
 /// Where it listens if nobody says where: this host only.
 const USUAL: [&str; 2] = ["127.0.0.1:7411", "[::1]:7411"];
 
+/// What to try where metrics are in somebody's way.
+const OTHER_METRICS: &str = "--metrics with another port";
+
 /// What is served, and to whom.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -97,9 +100,14 @@ pub fn serve(
     };
     let (longest, drain) = (seconds("max_time_s", request.max_time_s)?, seconds("drain_s", request.drain_s)?);
     let time = request.quota_time_s.map(|time| seconds("quota_time_s", time)).transpose()?;
+    apart(request)?;
     let (key, is_new) = key(request.key_file.as_deref(), request.new_key)?;
     let sockets = listeners(&request.listen)?;
-    let metrics = request.metrics.map(listen).transpose()?;
+    let in_the_way = |failure: Problem| match failure.cause {
+        Some(_) => failure.hint(OTHER_METRICS),
+        None => failure,
+    };
+    let metrics = request.metrics.map(|address| listen(address).map_err(in_the_way)).transpose()?;
     let (congestion_controls, _loaded) = controls(request.cc.as_deref())?;
     let usual = Quota::default();
     let config = ServeConfig {
@@ -132,6 +140,19 @@ pub fn serve(
     }
     draining();
     if serve.drain(drain) { Ok(answer) } else { Err(Problem::stopped("stopped before all tests were done")) }
+}
+
+/// Refuses metrics where tests are served: the one would be in the way of the other.
+fn apart(request: &ServeRequest) -> Result<(), Problem> {
+    let Some(metrics) = request.metrics.filter(|metrics| metrics.port() != 0) else { return Ok(()) };
+    let usual = || USUAL.iter().filter_map(|address| address.parse::<SocketAddr>().ok()).collect();
+    let served: Vec<SocketAddr> = if request.listen.is_empty() { usual() } else { request.listen.clone() };
+    let any = |address: &SocketAddr| address.ip().is_unspecified() && address.is_ipv4() == metrics.is_ipv4();
+    let same =
+        |one: &&SocketAddr| one.port() == metrics.port() && (one.ip() == metrics.ip() || any(one) || any(&metrics));
+    served.iter().find(same).map_or(Ok(()), |one| {
+        Err(Problem::usage(format!("tests are served at {one}, so metrics can't be at {metrics}")).hint(OTHER_METRICS))
+    })
 }
 
 /// What clients type.
@@ -303,6 +324,26 @@ fn answer_metrics(listener: &TcpListener, serve: &Serve) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn metrics_where_tests_are_served_are_refused_by_the_name_of_their_own_option() {
+        let told = |listen: &[&str], metrics: &str| {
+            let listen = listen.iter().map(|address| address.parse().unwrap()).collect();
+            let request = ServeRequest { listen, metrics: Some(metrics.parse().unwrap()), ..ServeRequest::default() };
+            apart(&request).map_err(|problem| problem.hint.unwrap_or_default())
+        };
+        for (listen, metrics) in [
+            (&["127.0.0.1:7000"][..], "127.0.0.1:7000"),
+            (&["127.0.0.1:1", "0.0.0.0:7000"], "127.0.0.1:7000"),
+            (&["127.0.0.1:7000"], "0.0.0.0:7000"),
+            (&[], USUAL[0]),
+        ] {
+            assert_eq!(told(listen, metrics).unwrap_err(), OTHER_METRICS, "{listen:?} {metrics}");
+        }
+        for (listen, metrics) in [(&["127.0.0.1:7000"][..], "127.0.0.2:7000"), (&["127.0.0.1:0"], "127.0.0.1:0")] {
+            assert_eq!(told(listen, metrics), Ok(()), "{listen:?} {metrics}");
+        }
+    }
 
     #[test]
     fn clients_are_shown_an_address_that_leads_here() {
