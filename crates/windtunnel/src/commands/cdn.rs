@@ -8,11 +8,11 @@ use crate::cli::typed;
 use crate::edge::{Outcome, say, say_table};
 use clap::{Args, ValueEnum};
 use std::io::Write as _;
-use wt_compare::LabRequest;
 use wt_compare::cdn::{
     self, CdnAnswer, CdnMeasured, CdnModelled, CdnRequest, EdgeRequest, HopSeconds, Proxy, RequestMeasured,
     WindowMeasured,
 };
+use wt_compare::{CompareEvent, LabRequest};
 use wt_units::Bytes;
 
 /// Finds which initial windows of a CDN affect response times
@@ -107,10 +107,16 @@ impl CdnArgs {
 /// A [`Problem`](crate::edge::Problem) that says what to try.
 pub(crate) fn run(args: &CdnArgs) -> Outcome {
     let cancel = cancel_on_signals()?;
-    if let (false, false, Some(line)) = (args.model, args.quiet, too_few(args.rounds, cdn::fewest_rounds())) {
-        let _ = writeln!(std::io::stderr().lock(), "{line}");
-    }
-    let answer = cdn::run(&args.request(), &cancel, &mut progress(args.quiet))?;
+    let mut progress = progress(args.quiet);
+    // What is refused is told without it.
+    let mut tell = |event| {
+        let begins = matches!(event, CompareEvent::Begin { .. });
+        if let (true, false, Some(line)) = (begins, args.quiet, too_few(args.rounds, cdn::fewest_rounds())) {
+            let _ = writeln!(std::io::stderr().lock(), "{line}");
+        }
+        progress(event);
+    };
+    let answer = cdn::run(&args.request(), &cancel, &mut tell)?;
     give(&answer, args.json, |answer| match answer {
         CdnAnswer::Measured(measured) => print(measured),
         CdnAnswer::Modelled(modelled) => print_model(modelled),

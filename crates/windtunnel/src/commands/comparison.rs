@@ -90,6 +90,11 @@ fn begin(subject: Subject, arms: usize, rounds: u32, trial_s: Option<f64>, expec
     let trials = trial_s.map_or_else(String::new, |seconds| format!(", trials of {seconds:.0} s"));
     let (rounds, take) = (counted(rounds as usize, "round"), if rounds == 1 { "takes" } else { "take" });
     match subject {
+        // Whoever forgot the others learns it before the rounds, and not from their verdict.
+        Subject::Controls if arms == 1 => {
+            let time = format_minutes(expected);
+            format!("1 congestion control, {rounds}{trials}: about {time}; to compare it, name a second one")
+        }
         Subject::Controls => {
             format!("{arms} congestion controls, {rounds}{trials}: about {}", format_minutes(expected))
         }
