@@ -9,7 +9,7 @@ use wt_agent::MeshRequest;
 use wt_api::{Request, WhichChange};
 use wt_compare::side_by_side::SideBySideRequest;
 use wt_forecast::PredictRequest;
-use wt_setup::journal::{ExperimentRequest, ListRequest, SamplesRequest};
+use wt_setup::journal::{EXPERIMENT_KINDS, ExperimentRequest, ListRequest, SamplesRequest};
 use wt_setup::settings::{ApplyRequest, ChangeRequest, Confirmation};
 use wt_units::Assignment;
 use wt_wire::OverheadRequest;
@@ -200,7 +200,11 @@ impl JournalQuery {
     pub(crate) fn request(&self) -> Result<Request, ApiError> {
         let limit = self.limit.map(|limit| limited_number("limit", limit.into(), 1..=MOST_LISTED)).transpose()?;
         let limit = usize::try_from(limit.unwrap_or(MOST_LISTED)).ok();
-        let kind = self.kind.as_deref().map(|kind| key(kind).map(str::to_owned)).transpose()?;
+        if let Some(kind) = self.kind.as_deref().filter(|kind| !EXPERIMENT_KINDS.contains(kind)) {
+            let what = format!("there are no experiments of a kind {kind:?}");
+            return Err(ApiError::bad(what).hint(format!("kinds are {}", EXPERIMENT_KINDS.join(", "))));
+        }
+        let kind = self.kind.clone();
         Ok(Request::JournalList(ListRequest { limit, kind, journal: None }))
     }
 }
@@ -378,6 +382,15 @@ mod tests {
         assert_eq!((asked.experiments, asked.anyway), (["a1", "b2", "last"].map(str::to_owned).to_vec(), true));
         for bad in ["", "a1", "a1,", "a1,--journal=/x", "a1,../b"] {
             assert!(of(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_kind_of_experiments_that_there_is_none_of_is_refused_and_not_an_empty_list() {
+        let of = |kind: &str| JournalQuery { limit: None, kind: Some(kind.to_owned()) }.request();
+        assert!(EXPERIMENT_KINDS.into_iter().all(|kind| of(kind).is_ok()));
+        for bad in ["bogus", "Tune", "", "tune,cc"] {
+            assert!(of(bad).unwrap_err().problem.hint.unwrap().contains("traffic"), "{bad}");
         }
     }
 

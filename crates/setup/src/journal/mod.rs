@@ -16,8 +16,8 @@ pub use pushed::{
     store_address,
 };
 pub use shown::{
-    ExperimentRequest, ListAnswer, ListRequest, SampledTrial, SamplesAnswer, SamplesRequest, ShowAnswer, list, samples,
-    show,
+    EXPERIMENT_KINDS, ExperimentRequest, ListAnswer, ListRequest, SampledTrial, SamplesAnswer, SamplesRequest,
+    ShowAnswer, list, samples, show,
 };
 
 use std::path::{Path, PathBuf};

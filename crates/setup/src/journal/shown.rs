@@ -12,13 +12,16 @@ const MOST_SHOWN: usize = 2_000;
 /// So many samples at most; trials beyond that are left out, and counted.
 const MOST_SAMPLES: usize = 1_000_000;
 
+/// What kinds of experiments a journal has.
+pub const EXPERIMENT_KINDS: [&str; 8] = ["tune", "screen", "cc", "stacks", "test", "traffic", "flent", "proof"];
+
 /// What the list of experiments is asked.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ListRequest {
     /// At most so many, the newest; nothing means all.
     pub limit: Option<usize>,
-    /// Only those of one kind: `tune`, `screen`, `cc`, `stacks`, `test`, `traffic`, `flent` or `proof`.
+    /// Only those of one kind, of [`EXPERIMENT_KINDS`].
     pub kind: Option<String>,
     /// The journal's file; nothing means the usual one.
     pub journal: Option<PathBuf>,

@@ -266,7 +266,9 @@ fn list(answer: &ListAnswer) {
 
 fn show(answer: &ShowAnswer) {
     let ShowAnswer { experiment: found, trials_left_out: left_out, trials, .. } = answer;
-    say!("{}  {} {}  {}", found.id, found.tunnel, found.target, found.state.name());
+    // One that was taken in may have any text as its target: it stays on its line.
+    let target = found.target.replace('\n', " ");
+    say!("{}  {} {target}  {}", found.id, found.tunnel, found.state.name());
     if !found.comment.is_empty() {
         say!("{}", found.comment);
     }
@@ -316,7 +318,8 @@ fn show_trial(found: &StoredExperiment, trial: &TrialRecord) {
     let workload = &trial.spec.workload;
     let figure = TrialFigure::of_workload(workload).show(trial.outcome.figure(workload.scale()));
     say!("{round:>5} {order:>5}  {label:<34}  {figure:>12}  {status}");
-    trial.outcome.observed.target.iter().for_each(|server| say!("{:>13}{server}", ""));
+    let server = trial.outcome.observed.target.iter().map(|server| server.replace('\n', " "));
+    server.for_each(|server| say!("{:>13}{server}", ""));
     trial.outcome.notes.iter().for_each(|note| say!("{:>13}{note}", ""));
 }
 
