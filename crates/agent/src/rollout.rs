@@ -5,12 +5,13 @@ use crate::owner::{connected, problem};
 use crate::waves::{RolloutSpec, WavePace, WaveStep, back, forward};
 use crate::words::on_one_line;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wt_fleet::{FleetAdmin, FleetError, Rollout, RolloutHost, RolloutPhase};
 use wt_problem::Problem;
 use wt_setup::settings::ChangeRequest;
 use wt_trial::Cancel;
+use wt_units::HostPort;
 
 /// How often the driver looks at its hosts.
 const LOOK: Duration = Duration::from_millis(500);
@@ -107,8 +108,10 @@ impl FleetApplyAnswer {
         let count = |phase: RolloutPhase| hosts.iter().filter(|host| host.phase == phase).count();
         let (have, all) = (count(RolloutPhase::Confirmed), hosts.len());
         let because = if reason.is_empty() { String::new() } else { format!(" ({})", on_one_line(reason)) };
+        let is_untried = hosts.iter().all(|host| is_untried(host.phase));
         let mut text = match state.as_str() {
             "done" => format!("{name}: {have} of {all} hosts have it for good."),
+            "undone" if is_untried => format!("{name}: not begun, nothing was changed anywhere{because}."),
             "undone" if self.silent.is_empty() => format!("{name}: taken back everywhere{because}."),
             "undone" => format!("{name}: not taken back everywhere{because}."),
             _ => {
@@ -157,6 +160,11 @@ pub fn undo(request: &FleetUndoRequest, events: Sink<'_>, cancel: &Cancel) -> Re
     drive(&request.server, &request.name, admin, events, cancel)
 }
 
+/// Whether a host in this phase never tried it.
+fn is_untried(phase: RolloutPhase) -> bool {
+    matches!(phase, RolloutPhase::Untouched | RolloutPhase::Refused)
+}
+
 fn unknown(name: &str) -> Problem {
     Problem::usage(format!("no change of this fleet is called {name}"))
         .hint("windtunnel fleet status URL lists them; a new one needs settings or --verdict")
@@ -170,6 +178,7 @@ fn begin(request: &FleetApplyRequest, admin: &mut FleetAdmin) -> Result<(), Prob
     if name.is_empty() || name.len() > 60 || name.contains(|c: char| c.is_whitespace() || c == '/') {
         return Err(Problem::usage("a change needs a name of at most 60 letters, without spaces and slashes"));
     }
+    check_hosts(request)?;
     let within = request.within.unwrap_or(*watch + Duration::from_secs(300));
     if within <= *watch || !WITHIN.contains(&within) {
         return Err(Problem::usage(
@@ -193,6 +202,26 @@ fn begin(request: &FleetApplyRequest, admin: &mut FleetAdmin) -> Result<(), Prob
     }
     let hosts: Vec<(String, u32)> = on.into_iter().enumerate().map(|(n, host)| (host, wave_of(n, request))).collect();
     admin.begin_rollout(name, &spec, &hosts).map_err(|error| problem(&error))
+}
+
+/// Sees to it that waves have hosts, each once, and that what is to be reached can be connected to.
+fn check_hosts(request: &FleetApplyRequest) -> Result<(), Problem> {
+    if request.canaries == 0 || request.wave == 0 {
+        return Err(Problem::usage("a wave has one host at least").hint("--canaries 1 --wave 10"));
+    }
+    let mut seen = BTreeSet::new();
+    if let Some(twice) = request.on.iter().find(|host| !seen.insert(host.as_str())) {
+        return Err(Problem::usage(format!("{twice} is named twice")).hint("name each host once: --on berlin,bonn"));
+    }
+    for server in &request.reach {
+        let wrong = match server.parse::<HostPort>() {
+            Ok(place) if place.port.is_some() => continue,
+            Ok(_) => format!("\"{server}\" has no port, so nothing can connect to it"),
+            Err(error) => error.to_string(),
+        };
+        return Err(Problem::usage(wrong).hint("--reach HOST:PORT, or --reach [IPV6]:PORT"));
+    }
+    Ok(())
 }
 
 /// The wave of the host in this place.
@@ -291,7 +320,9 @@ fn step(
         WaveStep::Wait => Ok(StepOutcome::Waits(Box::new(rollout))),
         WaveStep::Order(order, agents) => admin.order(number, order, &agents).map(|()| StepOutcome::Again),
         WaveStep::Stop(why) => {
-            events(AgentEvent::Agent { text: format!("stopped, to be taken back everywhere: {}", on_one_line(&why)) });
+            let is_untried = rollout.hosts.iter().all(|host| is_untried(host.phase));
+            let what = if is_untried { "stopped" } else { "stopped, to be taken back everywhere" };
+            events(AgentEvent::Agent { text: format!("{what}: {}", on_one_line(&why)) });
             admin.set_rollout(number, &["running"], "undoing", &why).map(|_| StepOutcome::Again)
         }
         // Somebody may have ordered to undo it in this moment.
@@ -311,6 +342,7 @@ fn step(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wt_fleet::RolloutOrder;
 
     #[test]
     fn canaries_come_first_and_the_rest_in_waves() {
@@ -321,6 +353,53 @@ mod tests {
         assert_eq!(waves(1, 2), [1, 2, 2, 3, 3, 4, 4]);
         assert_eq!(waves(2, 10), [1, 1, 2, 2, 2, 2, 2]);
         assert_eq!(waves(0, 0), [1, 2, 3, 4, 5, 6, 7], "one at least");
+    }
+
+    #[test]
+    fn a_wave_has_hosts_each_once_and_what_is_to_be_reached_has_a_port() {
+        let of = |on: &[&str], canaries, wave, reach: &[&str]| {
+            let text = |all: &[&str]| all.iter().map(|text| (*text).to_owned()).collect();
+            check_hosts(&FleetApplyRequest { on: text(on), canaries, wave, reach: text(reach), ..Default::default() })
+        };
+        let good = ["192.0.2.1:80", "[2001:db8::1]:443", "speed.example.org:7411"];
+        assert!(of(&["a", "b"], 1, 1, &good).is_ok());
+        for (on, canaries, wave, reach, told) in [
+            (&["a"][..], 0, 10, &[][..], "a wave has one host"),
+            (&["a"], 1, 0, &[], "a wave has one host"),
+            (&["a", "b", "a"], 1, 10, &[], "a is named twice"),
+            (&[], 1, 10, &["x"], "has no port"),
+            (&[], 1, 10, &["2001:db8::1"], "has no port"),
+            (&[], 1, 10, &["x:y"], "port"),
+            (&[], 1, 10, &["x:0"], "port"),
+            (&[], 1, 10, &[":80"], "host"),
+        ] {
+            let problem = of(on, canaries, wave, reach).unwrap_err();
+            assert!(problem.what.contains(told), "{on:?} {canaries} {wave} {reach:?}: {}", problem.what);
+        }
+    }
+
+    #[test]
+    fn what_no_host_tried_isnt_called_taken_back() {
+        let text = |phases: &[RolloutPhase]| {
+            let host = |phase: &RolloutPhase| RolloutHost {
+                agent: "a".to_owned(),
+                wave: 1,
+                ordered: RolloutOrder::Nothing,
+                asked: Duration::ZERO,
+                phase: *phase,
+                since: Duration::ZERO,
+                reason: String::new(),
+            };
+            let (name, state, reason) = ("wider".to_owned(), "undone".to_owned(), "why".to_owned());
+            let hosts = phases.iter().map(host).collect();
+            let rollout = Rollout { name, state, reason, number: 1, spec: String::new(), hosts };
+            FleetApplyAnswer { schema_version: 1, rollout, silent: Vec::new() }.text()
+        };
+        let untried = [RolloutPhase::Refused, RolloutPhase::Untouched];
+        assert_eq!(text(&untried), "wider: not begun, nothing was changed anywhere (why).");
+        for phase in [RolloutPhase::Failed, RolloutPhase::Undone, RolloutPhase::Reverted] {
+            assert_eq!(text(&[phase, RolloutPhase::Untouched]), "wider: taken back everywhere (why).");
+        }
     }
 
     #[test]

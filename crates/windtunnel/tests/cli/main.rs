@@ -11,6 +11,7 @@ mod first_window;
 mod fleet;
 mod fleet_agents;
 mod fleet_apply;
+mod fleet_owner;
 mod hostile;
 mod model;
 mod overhead;
