@@ -192,20 +192,41 @@ pub fn status(request: &FleetRequest) -> Result<FleetStatusAnswer, Problem> {
 /// Stops a mesh, or all of them.
 ///
 /// # Errors
-/// A [`Problem`].
+/// A [`Problem`]; a usage one where there is no such mesh.
 pub fn stop(request: &MeshRequest) -> Result<FleetStopAnswer, Problem> {
-    let stopped = connected(&request.server)?.stop(request.mesh.as_deref()).map_err(|error| problem(&error))?;
+    let mut admin = connected(&request.server)?;
+    let mesh = request.mesh.as_deref();
+    let stopped = admin.stop(mesh).map_err(|error| problem(&error))?;
+    if let (0, Some(mesh)) = (stopped, mesh) {
+        known(&mut admin, mesh)?;
+    }
     Ok(FleetStopAnswer { schema_version: 1, stopped })
+}
+
+/// Sees to it that there is a mesh of this name.
+fn known(admin: &mut FleetAdmin, mesh: &str) -> Result<(), Problem> {
+    let all = admin.meshes().map_err(|error| problem(&error))?;
+    if all.iter().any(|known| known == mesh) {
+        return Ok(());
+    }
+    let problem = Problem::usage(format!("no mesh of the fleet is called {mesh}"));
+    Err(match all.as_slice() {
+        [] => problem.hint("windtunnel fleet run MESH.toml URL writes one down: there is none yet"),
+        [only] => problem.hint(format!("the only one is called {only}")),
+        all => problem.hint(format!("they are called {}", all.join(", "))),
+    })
 }
 
 /// The names of a mesh's experiments.
 ///
 /// # Errors
-/// A usage [`Problem`] where there are fewer than two.
+/// A usage [`Problem`] where there is no such mesh, or there are fewer than two.
 pub fn experiments(request: &MeshRequest) -> Result<Vec<String>, Problem> {
     let mesh = request.mesh.as_deref().unwrap_or_default();
-    let ids = connected(&request.server)?.experiments(mesh, request.all).map_err(|error| problem(&error))?;
+    let mut admin = connected(&request.server)?;
+    let ids = admin.experiments(mesh, request.all).map_err(|error| problem(&error))?;
     if ids.len() < 2 {
+        known(&mut admin, mesh)?;
         return Err(Problem::usage(format!("{} of the mesh \"{mesh}\" are done: a report takes two", ids.len()))
             .hint(format!("windtunnel fleet status {} shows how far it is", request.server_without_password())));
     }

@@ -302,6 +302,17 @@ impl FleetAdmin {
         self.client.execute_typed(sql, &[(&mesh, Type::TEXT)]).map_err(|error| failed(&self.place, &error))
     }
 
+    /// The names of all meshes that were ever written down, sorted.
+    ///
+    /// # Errors
+    /// [`FleetError`].
+    pub fn meshes(&mut self) -> Result<Vec<String>, FleetError> {
+        let rows = self.client.query_typed("SELECT DISTINCT mesh FROM fleet_jobs ORDER BY mesh", &[]);
+        let rows = rows.map_err(|error| failed(&self.place, &error))?;
+        let names = rows.iter().map(|row| row.try_get(0)).collect::<Result<_, postgres::Error>>();
+        names.map_err(|error| failed(&self.place, &error))
+    }
+
     /// How all stands.
     ///
     /// # Errors

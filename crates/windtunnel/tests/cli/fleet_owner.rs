@@ -47,3 +47,33 @@ fn a_change_whose_place_server_or_waves_cant_be_is_refused_before_it_uses_up_its
         assert_eq!(fleet.postgres.sql("fleet", "SELECT count(*) FROM fleet_rollouts").unwrap(), "0", "{more:?}");
     }
 }
+
+#[test]
+fn a_mesh_that_isnt_there_is_neither_stopped_nor_reported_and_those_that_are_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let fleet = require!("postgres", Fleet::start(folder, &["berlin"]));
+    let stop = |mesh: &str| fleet.run(folder, &["fleet", "stop", &fleet.url, "--mesh", mesh]);
+    let report = |mesh: &str| fleet.run(folder, &["fleet", "report", mesh, &fleet.url]);
+    let none = stop("north");
+    assert!(none.code == 2 && none.err.contains("no mesh of the fleet is called north"), "{}", none.err);
+    let file = folder.join("mesh.toml").display().to_string();
+    for mesh in ["north", "south"] {
+        let measure = "[[measure]]\nfrom = [\"berlin\"]\nto = [\"https://speed.example.org/large\"]\n";
+        std::fs::write(&file, format!("name = \"{mesh}\"\n{measure}")).unwrap();
+        assert_eq!(fleet.run(folder, &["fleet", "run", &file, &fleet.url]).code, 0);
+    }
+    for refused in [stop("noth"), report("noth")] {
+        assert_eq!(refused.code, 2, "{}{}", refused.out, refused.err);
+        for told in ["no mesh of the fleet is called noth", "north, south"] {
+            assert!(refused.err.contains(told), "{told}: {}", refused.err);
+        }
+    }
+    let early = report("north");
+    assert!(early.code == 2 && early.err.contains("a report takes two"), "{}", early.err);
+    // One that is stopped already is still there.
+    for stopped in ["1 pair", "0 pairs"] {
+        let stop = stop("north");
+        assert!(stop.code == 0 && stop.out.contains(stopped), "{stopped}: {}{}", stop.out, stop.err);
+    }
+}
