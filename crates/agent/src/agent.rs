@@ -76,6 +76,13 @@ pub fn agent(request: &AgentRequest, events: Sink<'_>, cancel: &Cancel) -> Resul
             .hint("correct it; windtunnel fleet add HOST URL prints one to begin with")
     })?;
     let address = wt_setup::journal::store_address(&policy.server)?;
+    address.check_files().map_err(|why| {
+        Problem::usage(format!("{file}: {why}")).hint(
+            "server in it names files of PEM that this agent can read: sslrootcert, its certificate (sslcert) and that one's key (sslkey)",
+        )
+    })?;
+    check_turns(&policy, &address)
+        .map_err(|problem| Problem::usage(format!("{file}: {}", problem.what)).hint("correct turn and links in it"))?;
     let journal = wt_setup::journal::open(policy.journal.as_deref())?;
     let _lock = only_one(&journal)?;
     let poll = policy.poll.unwrap_or(POLL).clamp(Duration::from_millis(200), Duration::from_secs(3600));
@@ -104,6 +111,13 @@ pub fn agent(request: &AgentRequest, events: Sink<'_>, cancel: &Cancel) -> Resul
     // However it ends: nobody confirms what waits here.
     let left = agent.changes.leave();
     ended.and(left).map(|()| agent.answer)
+}
+
+/// Sees to it that turns can be asked for as a policy says, before the first job fails for it.
+fn check_turns(policy: &Policy, address: &StoreAddress) -> Result<(), Problem> {
+    let mut resources = policy.links.clone();
+    resources.push(format!("host:{}", address.user()));
+    TurnsRequest { server: policy.server.clone(), resources, hold: policy.turn }.check().map(drop)
 }
 
 /// Puts back what nobody watches any more of this host's changes, and says what is new of them.
@@ -190,13 +204,19 @@ impl Agent<'_> {
                 Ok(AgentTurn::Nothing) if once => break,
                 Ok(AgentTurn::Nothing | AgentTurn::Watched) => is_away = false,
                 Err(Trouble::Away(why)) if once => {
-                    return Err(Problem::environment(why)
-                        .hint("what was measured is in this host's journal, and is pushed next time"));
+                    return Err(Problem::environment(why).hint(self.way_out()?));
                 }
                 Err(Trouble::Away(why)) => {
                     // Said once, not every twenty seconds for days.
                     if !is_away {
-                        self.say(format!("the fleet's server isn't there, it is asked again: {why}"));
+                        let text = match self.begins {
+                            true => format!(
+                                "isn't there or doesn't let this host in, it is asked again: {why}; {}",
+                                self.way_out()?
+                            ),
+                            false => format!("isn't there, it is asked again: {why}"),
+                        };
+                        self.say(format!("the fleet's server {text}"));
                     }
                     (is_away, self.store) = (true, None);
                     self.figures.write().is_reached = false;
@@ -207,6 +227,25 @@ impl Agent<'_> {
             self.rest(pause.mul_f64(0.5 + chance()));
         }
         Ok(())
+    }
+
+    /// What helps where the server can't be asked, or doesn't want us.
+    fn way_out(&self) -> Result<String, Problem> {
+        let mut ways = Vec::new();
+        if self.begins {
+            ways.push(format!(
+                "check the address, that its server runs and lets this agent in: its certificate's name (CN) has to be {}, signed by an authority of the server's ssl_ca_file",
+                self.address.user()
+            ));
+        }
+        let pending = self.journal.list(&Filter::default()).map_err(|error| wt_setup::journal::problem(&error))?;
+        if pending.iter().any(|one| !self.there.contains(&one.id)) {
+            ways.push("what was measured is in this host's journal, and is pushed next time".to_owned());
+        }
+        if ways.is_empty() {
+            ways.push("start it again when the server is back: nothing is lost".to_owned());
+        }
+        Ok(ways.join("; "))
     }
 
     /// Waits, and sees to it meanwhile, with the server or without, that no change outlasts its time here.

@@ -10,7 +10,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 use wt_setup::{Budget, duration_or_none};
-use wt_units::{Bytes, Knob, Url};
+use wt_units::{Bytes, HostPort, Knob, Url};
 
 /// Where bytes are counted over.
 pub(crate) const DAY: Duration = Duration::from_secs(86_400);
@@ -80,9 +80,7 @@ impl Policy {
     pub fn parse(text: &str) -> Result<Self, String> {
         let policy: Self = toml::from_str(text).map_err(|error| error.to_string())?;
         policy.hours.iter().try_for_each(|hours| hours.parse::<Hours>().map(drop))?;
-        for target in policy.targets.iter().filter(|target| target.contains('/')) {
-            Prefix::parse(target).ok_or_else(|| format!("targets: \"{target}\" is no prefix: write 192.0.2.0/24"))?;
-        }
+        policy.targets.iter().try_for_each(|target| check_target(target).map_err(|why| format!("targets: {why}")))?;
         Ok(policy)
     }
 
@@ -194,6 +192,24 @@ impl Policy {
             return PolicyAnswer::Later(why, LATER);
         }
         PolicyAnswer::Allowed
+    }
+}
+
+/// Sees to it that there can be hosts that a pattern means.
+fn check_target(pattern: &str) -> Result<(), String> {
+    if pattern.contains('/') {
+        return Prefix::parse(pattern).map(drop).ok_or(format!("\"{pattern}\" is no prefix: write 192.0.2.0/24"));
+    }
+    let name = pattern.strip_prefix("*.").unwrap_or(pattern);
+    let place: HostPort = name.parse().map_err(|_| {
+        format!("\"{pattern}\" is no host: write speed.example.org, *.example.org, an address, or a prefix such as 192.0.2.0/24")
+    })?;
+    if place.host != name || place.port.is_some() {
+        return Err(format!("\"{pattern}\" has a port or brackets: write {}", place.host));
+    }
+    match name.strip_suffix('.') {
+        Some(without) => Err(format!("\"{pattern}\" ends with a dot, and is compared without: write {without}")),
+        None => Ok(()),
     }
 }
 
@@ -384,5 +400,19 @@ mod tests {
         assert!(matches!(refused, PolicyAnswer::Refused(_)), "{refused:?}");
         assert!(Policy::parse("server = \"x\"\ntarget = []").is_err(), "a word that isn't known");
         assert!(Policy::parse("server = \"x\"\ntargets = [\"1.2.3.4/33\"]").is_err());
+    }
+
+    #[test]
+    fn targets_that_no_host_can_be_are_refused_before_anything_is_asked_for() {
+        let parsed = |target: &str| Policy::parse(&format!("server = \"x\"\ntargets = [\"{target}\"]"));
+        for target in ["speed.example.org", "*.example.org", "192.0.2.7", "2001:db8::1", "fe80::1%eth0", "10.0.0.0/8"] {
+            assert!(parsed(target).is_ok(), "{target}: {:?}", parsed(target));
+        }
+        for target in
+            ["", "*", "*.", "a.*", "::::", "a b", "a:80", "[2001:db8::1]", "10.0.0.0/99", "a.example.", "wt://a"]
+        {
+            let why = parsed(target).unwrap_err();
+            assert!(why.starts_with("targets: ") && why.contains(target) && why.contains("write "), "{target}: {why}");
+        }
     }
 }

@@ -200,12 +200,22 @@ impl StoreAddress {
         let config = &self.config;
         let client = match self.security {
             Security::Disable => config.connect(NoTls),
-            Security::VerifyFull => {
-                let pair = self.certificate.as_deref().zip(self.key.as_deref());
-                config.connect(tls::Connector::new(self.root.as_deref(), pair)?)
-            }
+            Security::VerifyFull => config.connect(self.connector()?),
         };
         client.map_err(|error| said(&error))
+    }
+
+    fn connector(&self) -> Result<tls::Connector, String> {
+        let pair = self.certificate.as_deref().zip(self.key.as_deref());
+        tls::Connector::new(self.root.as_deref(), pair)
+    }
+
+    /// Reads the files that it names for TLS, if it takes that; nobody is connected to.
+    ///
+    /// # Errors
+    /// Which file can't be read, or whose key is another's, and why.
+    pub fn check_files(&self) -> Result<(), String> {
+        if self.security == Security::Disable { Ok(()) } else { self.connector().map(drop) }
     }
 }
 

@@ -326,6 +326,17 @@ fn only_the_right_certificate_over_tls_comes_in_and_only_as_itself() {
         let shown = pair.map(|(certificate, key)| format!("&sslcert={certificate}&sslkey={key}")).unwrap_or_default();
         address(&format!("postgresql://{role}@{host}:{port}/fleet?sslrootcert={root}{shown}"))
     };
+    let mixed = (a.0.clone(), b.1.clone());
+    for (what, place, told) in [
+        ("its own", url("a", "localhost", &root, Some(&a)), None),
+        ("another's key", url("a", "localhost", &root, Some(&mixed)), Some("a.crt")),
+        ("no such authority", url("a", "localhost", "/nowhere/ca", Some(&a)), Some("/nowhere/ca")),
+        ("none, and no TLS", address("postgresql://a@localhost/fleet?sslmode=disable&sslrootcert=/nowhere/ca"), None),
+    ] {
+        let checked = place.check_files();
+        assert_eq!(checked.is_ok(), told.is_none(), "{what}: {checked:?}");
+        assert!(told.is_none_or(|told| checked.as_ref().is_err_and(|why| why.contains(told))), "{what}: {checked:?}");
+    }
     let mut good = AgentStore::connect(&url("a", "localhost", &root, Some(&a))).unwrap();
     good.hello("1", AgentState::default()).unwrap();
     let no_tls = address(&format!("postgresql://a@localhost:{port}/fleet?sslmode=disable"));

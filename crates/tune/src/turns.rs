@@ -28,11 +28,11 @@ pub struct TurnsRequest {
 }
 
 impl TurnsRequest {
-    /// Whether that can be asked for.
+    /// The address of who grants them, if they can be asked for.
     ///
     /// # Errors
     /// A usage [`Problem`].
-    pub(crate) fn check(&self) -> Result<StoreAddress, Problem> {
+    pub fn check(&self) -> Result<StoreAddress, Problem> {
         let address = wt_setup::journal::store_address(&self.server)?;
         let fits = |word: &String| !word.is_empty() && word.len() <= 100 && !word.contains(char::is_whitespace);
         if self.resources.is_empty() || self.resources.len() > 60 || !self.resources.iter().all(fits) {

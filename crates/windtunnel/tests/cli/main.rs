@@ -12,6 +12,7 @@ mod fleet;
 mod fleet_agents;
 mod fleet_apply;
 mod fleet_owner;
+mod fleet_policy;
 mod hostile;
 mod model;
 mod overhead;
