@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use wt_problem::Problem;
 use wt_setup::HostAccess;
-use wt_setup::metrics::{metric, metrics};
-use wt_setup::scraped::answer;
+use wt_setup::metrics::{counter, metric, metrics, untyped_metric};
+use wt_setup::scraped::{AskedNames, answer};
 
 /// What only the agent knows.
 #[derive(Debug, Clone, Default)]
@@ -61,12 +61,13 @@ impl SharedFigures {
     /// A [`Problem`] that says who is in the way.
     pub(crate) fn serve(&self, address: SocketAddr, journal: PathBuf) -> Result<(), Problem> {
         let listener: TcpListener = wt_setup::serve::listen(address)?;
+        let names = AskedNames::of(address);
         let figures = self.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming() {
                 match stream {
                     // Who asks and leaves, or asks slowly, gets nothing.
-                    Ok(stream) => drop(answer(stream, || figures.text(&journal))),
+                    Ok(stream) => drop(answer(stream, &names, || figures.text(&journal))),
                     // Where descriptors have run out the listener stays ready: a pause, and not in a busy loop.
                     Err(_) => drop(wt_sys::poll::wait_readable(&[], Some(Duration::from_millis(250)))),
                 }
@@ -89,7 +90,9 @@ impl SharedFigures {
         metric(&mut text, "agent_measuring", "Whether an experiment runs.", yes(own.is_measuring));
         let jobs = [("measured", own.jobs.measured), ("refused", own.jobs.refused), ("failed", own.jobs.failed)];
         let jobs = jobs.map(|(result, count)| (format!("{{result=\"{result}\"}}"), count as f64));
-        metric(&mut text, "agent_jobs", "Jobs that came to their end since the agent began.", jobs);
+        let help = "Jobs that came to their end since the agent began.";
+        counter(&mut text, "agent_jobs_total", help, jobs.clone());
+        untyped_metric(&mut text, "agent_jobs", "The same as windtunnel_agent_jobs_total, by its older name.", jobs);
         text
     }
 }
@@ -97,6 +100,24 @@ impl SharedFigures {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn jobs_that_ended_are_a_counter_and_keep_their_older_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let figures = SharedFigures::default();
+        figures.write().jobs = AgentAnswer { measured: 3, refused: 1, ..AgentAnswer::default() };
+        let text = figures.text(&folder.path().join("journal"));
+        assert!(text.contains("# TYPE windtunnel_agent_jobs_total counter\n"), "{text}");
+        for line in [
+            "windtunnel_agent_jobs_total{result=\"measured\"} 3\n",
+            "windtunnel_agent_jobs_total{result=\"failed\"} 0\n",
+            "windtunnel_agent_jobs{result=\"measured\"} 3\n",
+            "windtunnel_agent_jobs{result=\"refused\"} 1\n",
+        ] {
+            assert!(text.contains(line), "{line}{text}");
+        }
+        assert!(!text.contains("windtunnel_agent_jobs gauge"), "{text}");
+    }
 
     #[test]
     fn a_server_that_is_there_while_an_experiment_runs_isnt_away() {

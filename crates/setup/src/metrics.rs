@@ -133,13 +133,34 @@ fn host_readings(host: &mut HostAccess, journal: Option<&Path>) -> HostLook {
     })
 }
 
-/// Writes one metric: its name without our prefix, what it is, and its series with their labels; nothing where it has none.
+/// Writes one metric that goes up and down: its name without our prefix, what it is, and its series with their labels; nothing where
+/// it has none.
 pub fn metric(text: &mut String, name: &str, help: &str, series: impl IntoIterator<Item = (String, f64)>) {
+    metric_of_type("gauge", text, name, help, series);
+}
+
+/// Writes one metric that only grows until its program begins anew; its name ends with `_total`.
+pub fn counter(text: &mut String, name: &str, help: &str, series: impl IntoIterator<Item = (String, f64)>) {
+    metric_of_type("counter", text, name, help, series);
+}
+
+/// Writes one metric of which nothing is said but its values: an older name of another one.
+pub fn untyped_metric(text: &mut String, name: &str, help: &str, series: impl IntoIterator<Item = (String, f64)>) {
+    metric_of_type("untyped", text, name, help, series);
+}
+
+fn metric_of_type(
+    kind: &str,
+    text: &mut String,
+    name: &str,
+    help: &str,
+    series: impl IntoIterator<Item = (String, f64)>,
+) {
     let mut series = series.into_iter().peekable();
     if series.peek().is_none() {
         return;
     }
-    let _ = writeln!(text, "# HELP windtunnel_{name} {help}\n# TYPE windtunnel_{name} gauge");
+    let _ = writeln!(text, "# HELP windtunnel_{name} {help}\n# TYPE windtunnel_{name} {kind}");
     for (labels, value) in series {
         let _ = writeln!(text, "windtunnel_{name}{labels} {value}");
     }
