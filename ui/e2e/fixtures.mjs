@@ -46,6 +46,7 @@ export const FLEET = {
   server: "postgresql://owner@db.example/windtunnel",
   agents: [
     { agent: "berlin", seen_s: 4, version: "0.1.0", skew_s: -0.25, outbox: 0 },
+    { agent: "cologne", seen_s: 5, version: "0.1.0", skew_s: -0.001, outbox: 0 },
     { agent: "bonn", seen_s: 7300, version: "0.1.0", skew_s: null, outbox: 3 },
   ],
   jobs: [
@@ -56,6 +57,17 @@ export const FLEET = {
   turns: [
     { agent: "berlin", granted: true, alone: ["link:uplink", "host:berlin"], shared: [], since_s: 12 },
     { agent: "bonn", granted: false, alone: ["link:uplink", "host:bonn"], shared: [], since_s: 3 },
+  ],
+  rollouts: [
+    {
+      name: "wider",
+      state: "undoing",
+      reason: "bonn: its guard took it back",
+      hosts: [
+        { agent: "berlin", wave: 1, ordered: "undo", phase: "confirmed", reason: "" },
+        { agent: "bonn", wave: 2, ordered: "apply", phase: "reverted", reason: "the change is reverted here" },
+      ],
+    },
   ],
 };
 export const FOUND = { schema_version: 1, kind: "compare", experiments: [], comparable: true, because: [], notes: [], current: [], settings: [{ label: "rwin=4MiB", settings: { rwin: 4194304 }, each: [{}, {}, {}], evidence: 9000, combined: "product", needed: 20, everywhere: 0.7, shown_in: ["e-berlin"], elsewhere: { ratio: 1.12, low: 0.97, high: 1.29, heterogeneity: 0.64 }, gains_differ: true }], text: "" };

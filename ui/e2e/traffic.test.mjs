@@ -172,11 +172,37 @@ test("a fleet is a matrix of hosts and targets, with who waits for what and what
   assert.match(await said("Everywhere"), /0\.7 : 1 of 20 : 1/);
   assert.match(await said("Shown at"), /1 of 3/);
   assert.match(await said("On a new host"), /×1\.12 \(×0\.97 to ×1\.29\).*64 % of the spread/);
-  assert.match(await cell(page.getByRole("region", { name: "Agents" }), "bonn", "Heard of").innerText(), /2 h ago/);
+  const agents = page.getByRole("region", { name: "Agents" });
+  assert.match(await cell(agents, "bonn", "Heard of").innerText(), /2 h ago/);
+  assert.equal(await cell(agents, "berlin", "Clock off by").innerText(), "−0.25 s");
+  assert.equal(await cell(agents, "cologne", "Clock off by").innerText(), "0.00 s");
+  const changes = page.getByRole("region", { name: "Changes of settings by host" });
+  const rows = (await changes.getByRole("row").allInnerTexts()).slice(1).map((text) => text.replaceAll(/\s+/g, " ").trim());
+  assert.match(rows[0], /^wider undoing bonn: its guard took it back 1 berlin confirmed –$/);
+  assert.match(rows[1], /2 bonn reverted the change is reverted here$/);
   await fine(page, "a fleet");
   await matrix.getByRole("link", { name: /^berlin to / }).click();
   await page.waitForURL("**/report/e-berlin");
   assert.deepEqual(complaints.filter((text) => !text.includes("400")), []);
+  await page.context().close();
+});
+
+test("what two meshes say of one path stands with the name of each", async () => {
+  const { page, complaints } = await open("calculator");
+  const again = FLEET.jobs.flatMap((one) => [one, { ...one, mesh: "south", experiment: one.experiment && `s-${one.agent}` }]);
+  await page.route(/\/api\/v1\/fleet$/, answer({ ...FLEET, jobs: again, rollouts: [] }));
+  await page.route(/\/api\/v1\/fleet\/report\?mesh=south$/, answer(FOUND));
+  await page.getByRole("link", { name: "Fleet" }).click();
+  const matrix = page.getByRole("region", { name: "Verdicts by host and target" });
+  const both = (await cell(matrix, "bonn", "wt://speed.example.org").innerText()).split("\n");
+  assert.deepEqual(both.filter((line) => line === "north" || line === "south"), ["north", "south"]);
+  assert.equal(await page.getByText(/large\.bin by south: mirror/).count(), 1);
+  assert.equal(await page.getByRole("heading", { name: "Changes of settings" }).count(), 0);
+  await fine(page, "two meshes");
+  await page.getByLabel("Mesh").selectOption("south");
+  await page.getByText(/large\.bin: mirror/).waitFor();
+  assert.ok(!(await cell(matrix, "bonn", "wt://speed.example.org").innerText()).includes("south"));
+  assert.deepEqual(complaints, []);
   await page.context().close();
 });
 

@@ -34,7 +34,9 @@ impl FleetStatusAnswer {
         let mut lines = vec![format!("{:<20} {:>9} {:>10} {:>7}  version", "agent", "heard of", "clock", "to push")];
         for agent in &state.agents {
             let seen = agent.seen_s.map_or("never".to_owned(), |seconds| format!("{} ago", span(seconds)));
-            let skew = agent.skew_s.map_or(String::new(), |skew| format!("{skew:+.2} s"));
+            // No sign before what is none to two digits.
+            let skew = agent.skew_s.map(|skew| if skew.abs() < 0.005 { 0.0 } else { skew });
+            let skew = skew.map_or(String::new(), |skew| format!("{skew:+.2} s"));
             let version = on_one_line(&agent.version);
             lines.push(format!("{:<20} {seen:>9} {skew:>10} {:>7}  {version}", agent.agent, agent.outbox));
         }
@@ -98,7 +100,7 @@ mod tests {
     fn what_an_agent_says_begins_no_line_that_looks_like_one_of_ours() {
         let forged = || "no\n\u{1b}[2J\r\nchange early: done\u{2028}change early: done".to_owned();
         let name = || "b".to_owned();
-        let agent = AgentLine { agent: name(), seen_s: None, version: forged(), skew_s: None, outbox: 0 };
+        let agent = AgentLine { agent: name(), seen_s: None, version: forged(), skew_s: Some(-0.001), outbox: 0 };
         let job = JobLine { target: forged(), reason: forged(), experiment: Some(forged()), ..JobLine::default() };
         let host = RolloutHost {
             agent: name(),
@@ -121,6 +123,7 @@ mod tests {
         let state =
             FleetState { agents: vec![agent], jobs: vec![job], turns: vec![turn], rollouts: vec![change.clone()] };
         let text = FleetStatusAnswer { schema_version: 1, server: None, state }.text();
+        assert!(text.contains(" +0.00 s ") && !text.contains("-0.00"), "a clock that isn't off has no minus: {text}");
         let ended = FleetApplyAnswer { schema_version: 1, rollout: change, silent: Vec::new() }.text();
         for text in [text, ended] {
             assert!(text.contains("change early: done"), "{text}");

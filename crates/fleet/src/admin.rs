@@ -319,7 +319,8 @@ impl FleetAdmin {
     /// [`FleetError`].
     pub fn state(&mut self) -> Result<FleetState, FleetError> {
         let place = self.place.clone();
-        let rollouts = self.rollouts(None)?;
+        let mut rollouts = self.rollouts(None)?;
+        rollouts.iter_mut().for_each(|change| change.state = change.standing().to_owned());
         let seconds = |of: &str| format!("extract(epoch FROM {of})::float8");
         let whole = (|| {
             let sql = format!(

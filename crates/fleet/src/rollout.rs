@@ -104,6 +104,26 @@ pub struct Rollout {
     pub hosts: Vec<RolloutHost>,
 }
 
+impl Rollout {
+    /// How far it is by what its hosts have come to. Its state is written by whoever drives it: where nobody does any more, it is over
+    /// all the same once its last host has said so.
+    #[must_use]
+    pub fn standing(&self) -> &str {
+        let has_it = |host: &RolloutHost| host.phase == RolloutPhase::Confirmed;
+        let is_settled = |host: &RolloutHost| has_it(host) || host.phase == RolloutPhase::Refused;
+        let is_without = |host: &RolloutHost| match host.phase {
+            RolloutPhase::Untouched => host.ordered == RolloutOrder::Nothing,
+            RolloutPhase::Applying | RolloutPhase::Applied | RolloutPhase::Confirmed => false,
+            RolloutPhase::Undone | RolloutPhase::Refused | RolloutPhase::Failed | RolloutPhase::Reverted => true,
+        };
+        match self.state.as_str() {
+            "undoing" if self.hosts.iter().all(is_without) => "undone",
+            "running" if self.hosts.iter().all(is_settled) && self.hosts.iter().any(has_it) => "done",
+            state => state,
+        }
+    }
+}
+
 /// What an agent has to do for a change, or has under way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RolloutTask {
@@ -117,4 +137,49 @@ pub struct RolloutTask {
     pub ordered: RolloutOrder,
     /// How far it is, as the server knows.
     pub phase: RolloutPhase,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use RolloutOrder as Order;
+    use RolloutPhase as Phase;
+
+    #[test]
+    fn a_change_that_nobody_drives_any_more_is_over_once_its_last_host_is() {
+        let standing = |state: &str, hosts: &[(Order, Phase)]| {
+            let host = |(ordered, phase): &(Order, Phase)| RolloutHost {
+                agent: "a".to_owned(),
+                wave: 1,
+                ordered: *ordered,
+                asked: Duration::ZERO,
+                phase: *phase,
+                since: Duration::ZERO,
+                reason: String::new(),
+            };
+            let hosts = hosts.iter().map(host).collect();
+            let (name, spec, reason) = ("n".to_owned(), String::new(), String::new());
+            Rollout { name, state: state.to_owned(), reason, number: 1, spec, hosts }.standing().to_owned()
+        };
+        let never = (Order::Nothing, Phase::Untouched);
+        let refused = (Order::Apply, Phase::Refused);
+        let over = [
+            (Order::Undo, Phase::Undone),
+            (Order::Apply, Phase::Reverted),
+            (Order::Apply, Phase::Failed),
+            refused,
+            never,
+        ];
+        assert_eq!(standing("undoing", &over), "undone");
+        for open in [(Order::Undo, Phase::Confirmed), (Order::Undo, Phase::Applied), (Order::Apply, Phase::Untouched)] {
+            assert_eq!(standing("undoing", &[over[0], open]), "undoing", "{open:?}");
+        }
+        let has_it = (Order::Confirm, Phase::Confirmed);
+        assert_eq!(standing("running", &[has_it, refused]), "done");
+        for open in [never, (Order::Confirm, Phase::Applied), (Order::Apply, Phase::Reverted)] {
+            assert_eq!(standing("running", &[has_it, open]), "running", "{open:?}");
+        }
+        assert_eq!(standing("running", &[refused]), "running", "whoever goes on stops it");
+        assert_eq!(standing("done", &over), "done");
+    }
 }

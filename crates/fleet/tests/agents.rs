@@ -11,8 +11,8 @@ use std::path::Path;
 use std::time::Duration;
 use suite::finished;
 use wt_fleet::{
-    AgentState, AgentStore, FleetAdmin, FleetError, JobEnd, NewJob, PgJournal, PushState, StoreAddress, TurnTaker,
-    Turns, push_as_agent,
+    AgentState, AgentStore, FleetAdmin, FleetError, JobEnd, NewJob, PgJournal, PushState, RolloutOrder, RolloutPhase,
+    StoreAddress, TurnTaker, Turns, push_as_agent,
 };
 use wt_journal::{Journal as _, JournalError, SqliteJournal, WithSamples, export_json};
 use wt_testing::{PostgresServer, require};
@@ -200,6 +200,16 @@ fn a_mesh_that_measures_otherwise_is_a_new_run_and_a_fleet_that_is_made_anew_ano
     assert!(admin.set_rollout(number, &["running", "done"], "undoing", "asked for").unwrap());
     assert!(!admin.set_rollout(number, &["running", "done"], "done", "").unwrap());
     assert_eq!(admin.rollouts(Some("r")).unwrap()[0].state, "undoing");
+
+    // The host takes it back while nobody drives it any more: it is over all the same.
+    let standing = |admin: &mut FleetAdmin| admin.state().unwrap().rollouts[0].state.clone();
+    admin.order(number, RolloutOrder::Apply, &["a".to_owned()]).unwrap();
+    let task = a.rollout_tasks().unwrap().pop().unwrap();
+    assert!(a.rollout_said(&task, RolloutPhase::Applied, "").unwrap());
+    admin.order(number, RolloutOrder::Undo, &["a".to_owned()]).unwrap();
+    assert_eq!(standing(&mut admin), "undoing");
+    assert!(a.rollout_said(&task, RolloutPhase::Undone, "").unwrap());
+    assert_eq!(standing(&mut admin), "undone");
 
     let owner = address(&server.address("fleet"));
     let here = a.identity().unwrap().unwrap();

@@ -4,7 +4,7 @@ import { gain, OUTCOMES } from "../outcome";
 import { Choice, Fetched, Section, Table, useGet, useGetAgain, type Column } from "../parts";
 import { useQuery } from "../route";
 import { plain } from "../words";
-import type { FleetStatusAnswer as Fleet, JobLine as Job, SharedSetting, SideBySideAnswer as Found } from "../schema";
+import type { FleetStatusAnswer as Fleet, JobLine as Job, Rollout, RolloutPhase, SharedSetting, SideBySideAnswer as Found } from "../schema";
 
 /** How often it is asked how a fleet stands. */
 const ASK_EVERY = 10_000;
@@ -44,6 +44,7 @@ function Shown({ fleet }: { fleet: Fleet }) {
       {meshes.length > 1 && <Choice label="Mesh" value={mesh} set={(mesh) => set({ mesh }, "push")} options={[["", "all"], ...meshes.map((name): [string, string] => [name, name])]} />}
       <Matrix jobs={jobs} />
       <Trouble jobs={jobs} />
+      <Changes rollouts={fleet.rollouts} />
       {fleet.server && <Turns fleet={fleet} />}
       {fleet.server && <Agents fleet={fleet} />}
       {fleet.server && asked && <Everywhere key={asked} mesh={asked} server={fleet.server} />}
@@ -66,13 +67,19 @@ function now({ state, due_s, verdict }: Job): string | null {
   return state === "done" || !verdict ? null : state;
 }
 
-function Cell({ job }: { job: Job }) {
+/** The mesh of a job, where jobs of several are shown. */
+function meshOf(job: Job, jobs: Job[]): string | null {
+  return jobs.some(({ mesh }) => mesh !== job.mesh) ? job.mesh : null;
+}
+
+function Cell({ job, mesh }: { job: Job; mesh: string | null }) {
   const what = word(job);
   const badge = <span class={`badge ${what === OUTCOMES.set ? "good" : what === "refused" || what === "failed" ? "bad" : ""}`}>{what}</span>;
   return (
     <>
+      {mesh && <span class="sub">{mesh}</span>}
       {job.experiment ? (
-        <a href={`/report/${encodeURIComponent(job.experiment)}`} aria-label={`${job.agent} to ${job.target}: ${what}`}>
+        <a href={`/report/${encodeURIComponent(job.experiment)}`} aria-label={`${job.agent} to ${job.target}${mesh ? ` by ${mesh}` : ""}: ${what}`}>
           {badge}
         </a>
       ) : (
@@ -102,7 +109,7 @@ function Matrix({ jobs }: { jobs: Job[] }) {
     name: target,
     cell: (site) => {
       const own = jobs.filter((job) => job.agent === site && job.target === target);
-      return own.length === 0 ? "–" : own.map((job) => <div key={job.mesh}>{<Cell job={job} />}</div>);
+      return own.length === 0 ? "–" : own.map((job) => <div key={job.mesh}>{<Cell job={job} mesh={meshOf(job, jobs)} />}</div>);
     },
   }));
   return (
@@ -124,10 +131,45 @@ function Trouble({ jobs }: { jobs: Job[] }) {
       <ul class="findings">
         {wrong.map((job) => (
           <li key={`${job.mesh} ${job.agent} ${job.target}`} class={job.state === "waiting" ? "warning" : "error"}>
-            <span class="badge">{job.state}</span> <strong>{job.agent}</strong> to <span class="mono">{job.target}</span>: {plain(job.reason)}
+            <span class="badge">{job.state}</span> <strong>{job.agent}</strong> to <span class="mono">{job.target}</span>
+            {meshOf(job, jobs) && ` by ${job.mesh}`}: {plain(job.reason)}
           </li>
         ))}
       </ul>
+    </Section>
+  );
+}
+
+/** What is said of a host in this phase of a change: `good`, `bad` or neither. */
+function mood(phase: RolloutPhase): string {
+  return phase === "confirmed" ? "good" : phase === "failed" || phase === "reverted" || phase === "refused" ? "bad" : "";
+}
+
+/** Changes of settings, the newest first, and how far each host is with them. */
+function Changes({ rollouts }: { rollouts: Rollout[] }) {
+  if (rollouts.length === 0) return null;
+  return (
+    <Section id="changes" title="Changes of settings">
+      <Table
+        label="Changes of settings by host"
+        rows={rollouts.flatMap((change) => change.hosts.map((host) => ({ change, host })))}
+        columns={[
+          { name: "Change", cell: ({ change }) => change.name },
+          {
+            name: "As a whole",
+            cell: ({ change }) => (
+              <>
+                <span class={`badge ${change.state === "done" ? "good" : ""}`}>{change.state}</span>
+                {change.reason && <span class="sub">{plain(change.reason)}</span>}
+              </>
+            ),
+          },
+          { name: "Wave", cell: ({ host }) => count(host.wave) },
+          { name: "Host", cell: ({ host }) => host.agent },
+          { name: "There", cell: ({ host }) => <span class={`badge ${mood(host.phase)}`}>{host.phase}</span> },
+          { name: "Why", cell: ({ host }) => (host.reason ? plain(host.reason) : "–") },
+        ]}
+      />
     </Section>
   );
 }
@@ -157,6 +199,11 @@ function Turns({ fleet }: { fleet: Fleet }) {
   );
 }
 
+/** How far a clock is off, in hundredths of a second; less than half of one is none, and has no sign. */
+function offset(seconds: number): string {
+  return `${(Math.abs(seconds) < 0.005 ? 0 : seconds).toFixed(2)} s`.replace("-", "−");
+}
+
 function Agents({ fleet }: { fleet: Fleet }) {
   return (
     <Section id="agents" title="Agents">
@@ -174,7 +221,7 @@ function Agents({ fleet }: { fleet: Fleet }) {
               name: "Heard of",
               cell: ({ seen_s }) => (typeof seen_s !== "number" ? "never" : seen_s > AWAY ? <span class="badge bad">{span(seen_s)} ago</span> : `${span(seen_s)} ago`),
             },
-            { name: "Clock off by", cell: ({ skew_s }) => (typeof skew_s === "number" ? `${skew_s.toFixed(2)} s`.replace("-", "−") : "–") },
+            { name: "Clock off by", cell: ({ skew_s }) => (typeof skew_s === "number" ? offset(skew_s) : "–") },
             { name: "Experiments to push", cell: ({ outbox }) => count(outbox) },
             { name: "Version", cell: ({ version }) => version || "–" },
           ]}
