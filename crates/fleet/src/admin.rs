@@ -251,6 +251,9 @@ impl FleetAdmin {
         let mut unknown = None;
         let whole = (|| {
             let mut transaction = self.client.transaction()?;
+            let periods =
+                "SELECT EXISTS (SELECT FROM pg_proc WHERE proname = 'fleet_period' AND pg_function_is_visible(oid))";
+            let upsert = upsert_job(transaction.query_typed_one(periods, &[])?.try_get(0)?);
             let mut kept: Vec<i64> = Vec::new();
             for job in jobs {
                 let known = "SELECT FROM fleet_agents WHERE agent = $1";
@@ -259,16 +262,7 @@ impl FleetAdmin {
                     return Ok(());
                 }
                 let row = transaction.query_typed_one(
-                    "INSERT INTO fleet_jobs AS j (mesh, agent, target, spec, links, every_ms, spread_ms, state, next) \
-                     VALUES ($1, $2, $3, $4, $5, $6, $7, 'waiting', now() + random() * $7 * interval '1 millisecond') \
-                     ON CONFLICT (mesh, agent, target) DO UPDATE SET spec = excluded.spec, links = excluded.links, \
-                     every_ms = excluded.every_ms, spread_ms = excluded.spread_ms, changed = now(), \
-                     run = j.run + CASE WHEN j.state IN ('waiting', 'running', 'refused') AND j.spec = excluded.spec THEN 0 \
-                     ELSE 1 END, \
-                     token = CASE WHEN j.state = 'running' AND j.spec = excluded.spec THEN j.token END, \
-                     state = CASE WHEN j.state = 'running' AND j.spec = excluded.spec THEN 'running' ELSE 'waiting' END, \
-                     next = CASE WHEN j.state IN ('running', 'waiting') THEN j.next ELSE excluded.next END, \
-                     reason = CASE WHEN j.state IN ('running', 'waiting') THEN j.reason ELSE '' END RETURNING job",
+                    &upsert,
                     &[
                         (&mesh, Type::TEXT),
                         (&job.agent, Type::TEXT),
@@ -435,6 +429,32 @@ impl FleetAdmin {
         };
         rows.iter().map(of).collect::<Result<_, postgres::Error>>().map_err(|error| failed(&self.place, &error))
     }
+}
+
+/// What writes a job down, or makes a known one what is said now. A server that an older program brought up to date has no periods of meshes.
+fn upsert_job(has_periods: bool) -> String {
+    let (column, value, update) = match has_periods {
+        true => (
+            ", period",
+            ", fleet_period($1, $6, now())",
+            "period = CASE WHEN j.state NOT IN ('waiting', 'running') THEN excluded.period \
+             WHEN j.every_ms IS DISTINCT FROM excluded.every_ms THEN fleet_period($1, $6, coalesce(j.period, now())) \
+             ELSE j.period END, ",
+        ),
+        false => ("", "", ""),
+    };
+    format!(
+        "INSERT INTO fleet_jobs AS j (mesh, agent, target, spec, links, every_ms, spread_ms, state, next{column}) \
+         VALUES ($1, $2, $3, $4, $5, $6, $7, 'waiting', now() + random() * $7 * interval '1 millisecond'{value}) \
+         ON CONFLICT (mesh, agent, target) DO UPDATE SET spec = excluded.spec, links = excluded.links, \
+         every_ms = excluded.every_ms, spread_ms = excluded.spread_ms, changed = now(), {update}\
+         run = j.run + CASE WHEN j.state IN ('waiting', 'running', 'refused') AND j.spec = excluded.spec THEN 0 \
+         ELSE 1 END, \
+         token = CASE WHEN j.state = 'running' AND j.spec = excluded.spec THEN j.token END, \
+         state = CASE WHEN j.state = 'running' AND j.spec = excluded.spec THEN 'running' ELSE 'waiting' END, \
+         next = CASE WHEN j.state IN ('running', 'waiting') THEN j.next ELSE excluded.next END, \
+         reason = CASE WHEN j.state IN ('running', 'waiting') THEN j.reason ELSE '' END RETURNING job"
+    )
 }
 
 fn millis(time: Duration) -> i64 {

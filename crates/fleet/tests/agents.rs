@@ -178,6 +178,63 @@ fn a_job_is_one_agents_until_it_ends_is_stopped_or_goes_to_another_process() {
 }
 
 #[test]
+fn the_periods_of_a_mesh_are_counted_from_its_own_beginning_and_are_the_same_for_who_joins_later() {
+    const DAY: f64 = 86_400.0;
+    let folder = tempfile::tempdir().unwrap();
+    let server = require!("postgres", PostgresServer::start(folder.path()));
+    let mut admin = fleet(&server);
+    let mut a = AgentStore::connect(&of(&server, "a")).unwrap();
+    let week = Some(Duration::from_secs(7 * 86_400));
+    let pairs = |targets: &[&str]| targets.iter().map(|target| job("a", target, week)).collect::<Vec<_>>();
+    // Runs what is due, and says in how many days it is again.
+    let mut again = |admin: &mut FleetAdmin, target: &str| {
+        let due = a.next(LEASE).unwrap().unwrap();
+        assert_eq!(due.target, target);
+        assert!(a.end_job(&due, &JobEnd::Done { experiment: "none".to_owned() }).unwrap());
+        let of_target = |job: &&wt_fleet::JobLine| job.target == target;
+        admin.state().unwrap().jobs.iter().find(of_target).and_then(|job| job.due_s).unwrap() / DAY
+    };
+    let is_about = |days: f64, wanted: f64| (wanted - 0.01..=wanted).contains(&days);
+    let shift = |days: u32| {
+        let sql = format!(
+            "UPDATE fleet_jobs SET period = period - interval '{days} days', next = next - interval '{days} days'"
+        );
+        server.sql("fleet", &sql).unwrap();
+    };
+    admin.run("m", &pairs(&["wt://s"])).unwrap();
+    let days = again(&mut admin, "wt://s");
+    assert!(is_about(days, 7.0), "the next run is a period after the first one: {days}");
+    // Three days later one joins, and one more a day after that: each runs at once, and then with the first one.
+    shift(3);
+    admin.run("m", &pairs(&["wt://s", "wt://t"])).unwrap();
+    let days = again(&mut admin, "wt://t");
+    assert!(is_about(days, 4.0), "{days}");
+    shift(1);
+    admin.run("m", &pairs(&["wt://s", "wt://t", "wt://u"])).unwrap();
+    let days = again(&mut admin, "wt://u");
+    assert!(is_about(days, 10.0), "not again within half a period: {days}");
+    let due = "SELECT count(DISTINCT period) FROM fleet_jobs WHERE target <> 'wt://u'";
+    assert_eq!(server.sql("fleet", due).unwrap(), "1");
+    // A mesh that was stopped begins anew; so do periods.
+    admin.stop(None).unwrap();
+    admin.run("m", &pairs(&["wt://s"])).unwrap();
+    assert!(is_about(again(&mut admin, "wt://s"), 7.0));
+
+    // One of an older program has none: it is run all the same, and brought up to date its jobs keep the periods that they had.
+    server.sql("fleet", "DROP FUNCTION fleet_period; ALTER TABLE fleet_jobs DROP COLUMN period").unwrap();
+    admin.run("old", &[job("b", "wt://s", week)]).unwrap();
+    FleetAdmin::install(&address(&server.address("fleet"))).unwrap();
+    let mut b = AgentStore::connect(&of(&server, "b")).unwrap();
+    let due = b.next(LEASE).unwrap().unwrap();
+    assert!(b.end_job(&due, &JobEnd::Done { experiment: "none".to_owned() }).unwrap());
+    let phase = "SELECT extract(epoch FROM period - timestamptz '2000-01-01 00:00:00+00')::bigint % 604800 FROM fleet_jobs WHERE agent = 'b'";
+    assert_eq!(server.sql("fleet", phase).unwrap(), "0");
+    // Who joins them has those, too.
+    admin.run("old", &[job("b", "wt://s", week), job("b", "wt://t", week)]).unwrap();
+    assert_eq!(server.sql("fleet", &phase.replace("= 'b'", "= 'b' AND target = 'wt://t'")).unwrap(), "0");
+}
+
+#[test]
 fn a_mesh_that_measures_otherwise_is_a_new_run_and_a_fleet_that_is_made_anew_another_one() {
     let folder = tempfile::tempdir().unwrap();
     let server = require!("postgres", PostgresServer::start(folder.path()));

@@ -30,6 +30,21 @@ CREATE TABLE IF NOT EXISTS SCHEMA.fleet_jobs (
   UNIQUE (mesh, agent, target)
 );
 
+-- When the period began, or will, that its last run or the one that is due counts to. Of jobs that were written down before there was such a
+-- column it is none, until they have run again: theirs count from the year 2000.
+ALTER TABLE SCHEMA.fleet_jobs ADD COLUMN IF NOT EXISTS period TIMESTAMPTZ;
+ALTER TABLE SCHEMA.fleet_jobs ALTER COLUMN period SET DEFAULT now();
+
+-- The period of a run that begins about then. All jobs of a mesh that run as often have the same periods: one that joins later begins at
+-- once, and counts to the nearest, so that its next run is half a period away at least.
+CREATE OR REPLACE FUNCTION SCHEMA.fleet_period(of_mesh TEXT, of_every_ms BIGINT, about TIMESTAMPTZ) RETURNS TIMESTAMPTZ
+LANGUAGE sql STABLE SET search_path = SCHEMA, pg_temp AS $$
+  SELECT coalesce((SELECT date_bin(of_every_ms * interval '1 millisecond', about + of_every_ms * interval '0.5 milliseconds',
+      coalesce(j.period, timestamptz '2000-01-01 00:00:00+00'))
+    FROM fleet_jobs j WHERE j.mesh = of_mesh AND j.every_ms IS NOT NULL AND j.state IN ('waiting', 'running')
+    ORDER BY j.every_ms = of_every_ms DESC, j.job LIMIT 1), about)
+$$;
+
 CREATE TABLE IF NOT EXISTS SCHEMA.fleet_runs (
   job        BIGINT NOT NULL REFERENCES SCHEMA.fleet_jobs (job) ON DELETE CASCADE,
   run        BIGINT NOT NULL,
@@ -95,6 +110,7 @@ RETURNS BOOLEAN LANGUAGE plpgsql SECURITY DEFINER SET search_path = SCHEMA, pg_t
 DECLARE
   at TIMESTAMPTZ := clock_timestamp();
   own fleet_jobs%ROWTYPE;
+  later_period TIMESTAMPTZ;
 BEGIN
   SELECT * INTO own FROM fleet_jobs j WHERE j.job = own_job AND j.token = own_token AND j.agent = session_user FOR UPDATE;
   IF NOT FOUND THEN
@@ -114,9 +130,10 @@ BEGIN
     UPDATE fleet_jobs j SET state = outcome, token = NULL, reason = left(why, 500), changed = at WHERE j.job = own.job;
   ELSE
     -- Again at a random time of the next period; periods that went by without us are left out.
+    later_period := greatest(own.period, date_bin(own.every_ms * interval '1 millisecond', at,
+      coalesce(own.period, timestamptz '2000-01-01 00:00:00+00'))) + own.every_ms * interval '1 millisecond';
     UPDATE fleet_jobs j SET state = 'waiting', token = NULL, reason = left(why, 500), changed = at, run = j.run + 1,
-      next = greatest(at, date_bin(j.every_ms * interval '1 millisecond', at, timestamptz '2000-01-01') + j.every_ms * interval '1 millisecond')
-        + random() * j.spread_ms * interval '1 millisecond' WHERE j.job = own.job;
+      period = later_period, next = later_period + random() * j.spread_ms * interval '1 millisecond' WHERE j.job = own.job;
   END IF;
   RETURN true;
 END
@@ -210,5 +227,5 @@ BEGIN
 END
 $$;
 
-REVOKE ALL ON FUNCTION SCHEMA.fleet_hello, SCHEMA.fleet_next, SCHEMA.fleet_keep, SCHEMA.fleet_end, SCHEMA.fleet_push_begin,
+REVOKE ALL ON FUNCTION SCHEMA.fleet_period, SCHEMA.fleet_hello, SCHEMA.fleet_next, SCHEMA.fleet_keep, SCHEMA.fleet_end, SCHEMA.fleet_push_begin,
   SCHEMA.fleet_push_trials, SCHEMA.fleet_push_end FROM PUBLIC;
