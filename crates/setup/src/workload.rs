@@ -278,6 +278,27 @@ impl WorkloadRequest {
         Err(format!("--direction both is for bulk transfers by time, not for {this}"))
     }
 
+    /// Which way its payload goes if this way is asked for: what a workload fetches goes down anyhow, and of transactions the
+    /// larger part decides.
+    #[must_use]
+    pub fn direction(&self, asked: Direction) -> Direction {
+        self.workload(asked, Duration::ZERO).direction()
+    }
+
+    /// Whether there is an upload of it, where that is what is asked for.
+    ///
+    /// # Errors
+    /// What goes down only.
+    pub fn check_direction(&self, asked: Direction) -> Result<(), String> {
+        match (self.kind, asked) {
+            ("page" | "bursts" | "download-12mb", Direction::Up) => Err(format!(
+                "the payload of {} goes down, from the server to the client: there is no upload of it",
+                self.kind
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// How long a trial takes if nobody says it, where that isn't a matter of the path.
     pub fn usual_time(&self) -> Option<Duration> {
         (self.kind == "soak").then_some(SOAK)
@@ -397,6 +418,20 @@ mod tests {
         assert_eq!(interval, Duration::from_millis(20));
         assert_eq!(wanted("bulk").unwrap().both(time), Ok(Workload::Duplex { time }));
         assert!(wanted("page").unwrap().both(time).is_err());
+    }
+
+    #[test]
+    fn an_upload_is_refused_of_what_is_fetched_and_of_transactions_the_larger_part_decides() {
+        let large = "transactions:request=10kB,response=200B";
+        for name in names().chain([large]) {
+            let workload = wanted(name).unwrap();
+            let fetched = ["page", "bursts", "download-12mb"].contains(&name);
+            assert_eq!(workload.check_direction(Direction::Up).is_err(), fetched, "{name}");
+            assert_eq!(workload.check_direction(Direction::Down), Ok(()), "{name}");
+            let up = if fetched || name == "transactions" { Direction::Down } else { Direction::Up };
+            let down = if name == large { Direction::Up } else { Direction::Down };
+            assert_eq!([Direction::Up, Direction::Down].map(|asked| workload.direction(asked)), [up, down], "{name}");
+        }
     }
 
     #[test]

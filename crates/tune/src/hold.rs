@@ -33,7 +33,7 @@ impl TuneRequest {
     /// # Errors
     /// A usage failure where a knob is held twice.
     pub(crate) fn held(&self, tunnel: &impl Tunnel) -> Result<Settings, Problem> {
-        let pmtu = tunnel.path(self.direction.into()).pmtu;
+        let pmtu = tunnel.path(self.payload_direction()).pmtu;
         let mss = pmtu.saturating_sub(tunnel.header_len()).max(1);
         settings_of(&self.hold, FullPacket { mtu: pmtu, mss })
     }

@@ -72,7 +72,7 @@ pub(crate) fn run(what: &Identical<'_>, cancel: &Cancel, events: Sink<'_>) -> Re
 
 impl<T: Tunnel> Session<'_, T> {
     fn identical(mut self, what: &Identical<'_>, events: Sink<'_>) -> Result<Claims, Problem> {
-        let facts = self.tunnel.path(self.request.direction.into());
+        let facts = self.tunnel.path(self.request.payload_direction());
         self.prepare(facts.clone(), &self.plan(&facts))?;
         let pilot = self.pilot(&facts, events)?;
         let path = measured(&facts, &pilot.1);

@@ -104,7 +104,7 @@ impl Live {
             return self.plan_of(request, path, length);
         }
         let whole = (rate * length).get().max(LEAST);
-        let direction: Direction = request.direction.into();
+        let direction = request.payload_direction();
         let size = match request.budget {
             Some(Budget::Size(total)) => {
                 let left = total.get().saturating_sub(self.spent.get());

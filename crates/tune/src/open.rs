@@ -140,7 +140,7 @@ pub(crate) fn session<'a>(
     cancel: &'a Cancel,
     events: Sink<'_>,
 ) -> Result<Session<'a, LiveTunnel>, Problem> {
-    let direction = before.direction.unwrap_or_else(|| request.direction.into());
+    let direction = before.direction.unwrap_or_else(|| request.payload_direction());
     let v6 = request.live.ip.map(|ip| ip == IpVersion::V6).or(before.v6);
     let ours = ours(direction, names)?;
     let mut targets = Vec::new();

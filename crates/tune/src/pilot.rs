@@ -29,7 +29,7 @@ impl<T: Tunnel> Session<'_, T> {
     pub(crate) fn pilot_live(&mut self, facts: &PathFacts, events: Sink<'_>) -> Result<Pilot, Problem> {
         let rtt = Duration::from_micros(facts.rtt_us);
         let length = (rtt * 20).clamp(Duration::from_millis(1500), Duration::from_secs(10));
-        let direction: Direction = self.request.direction.into();
+        let direction = self.request.payload_direction();
         let budget =
             if let Some(Budget::Size(total)) = self.request.budget { Some(total.get() / PILOT_PART) } else { None };
         events(TuneEvent::note(format!("measuring what the path carries first ({:.1} s)", length.as_secs_f64())));
@@ -106,7 +106,7 @@ impl<T: Tunnel> Session<'_, T> {
     ) -> Result<Pilot, Problem> {
         let spec = TrialSpec {
             phase: Phase::Pilot,
-            workload: Workload::Bulk { direction: self.request.direction.into(), amount },
+            workload: Workload::Bulk { direction: self.request.payload_direction(), amount },
             deadline: length + PILOT_PATIENCE,
             ..aside(&self.plan(facts), Phase::Pilot)
         };

@@ -227,6 +227,11 @@ impl TuneRequest {
         }
     }
 
+    /// Which way the payload of each trial goes: that of the workload, whose figures of the path and whose settings count.
+    pub(crate) fn payload_direction(&self) -> Direction {
+        self.each_trial(Duration::ZERO).direction()
+    }
+
     /// What the order of the trials is drawn from. Nobody can know it beforehand, unless it is given; a model decides
     /// nothing, and computes the same again.
     pub(crate) fn draw_order_seed(&self) -> Result<u64, Problem> {
@@ -257,6 +262,8 @@ impl TuneRequest {
         if self.direction == TrialDirection::Both {
             self.workload.both(Duration::ZERO).map_err(Problem::usage)?;
         }
+        let fits = self.workload.check_direction(self.direction.into()).map_err(Problem::usage);
+        fits.map_err(|problem| problem.hint("leave --direction out, or choose another workload"))?;
         self.check_hold()
     }
 
@@ -398,6 +405,22 @@ mod tests {
     }
 
     #[test]
+    fn the_path_is_that_of_the_way_that_the_payload_of_a_trial_goes() {
+        let of = |workload: &str, direction| {
+            TuneRequest { workload: workload.parse().unwrap(), direction, ..TuneRequest::default() }.payload_direction()
+        };
+        for (workload, asked, goes) in [
+            ("bulk", TrialDirection::Up, Direction::Up),
+            ("bulk", TrialDirection::Both, Direction::Down),
+            ("transactions:request=10kB,response=1kB", TrialDirection::Down, Direction::Up),
+            ("transactions", TrialDirection::Up, Direction::Down),
+            ("page", TrialDirection::Down, Direction::Down),
+        ] {
+            assert_eq!(of(workload, asked), goes, "{workload}");
+        }
+    }
+
+    #[test]
     fn what_does_not_go_together_is_refused() {
         let base = TuneRequest { lab: Some("adsl".into()), ..TuneRequest::default() };
         for wrong in [
@@ -413,6 +436,7 @@ mod tests {
             TuneRequest { epsilon: Ratio(0.9), ..base.clone() },
             TuneRequest { screen: true, strict: true, ..base.clone() },
             TuneRequest { knobs: Some(vec![Knob::Cc]), hold: vec!["cc=reno".parse().unwrap()], ..base.clone() },
+            TuneRequest { workload: "page".parse().unwrap(), direction: TrialDirection::Up, ..base.clone() },
         ] {
             assert_eq!(wrong.check().unwrap_err().fault, wt_problem::Fault::Usage, "{wrong:?}");
         }

@@ -68,7 +68,7 @@ pub fn run(request: &TuneRequest, cancel: &Cancel, events: Sink<'_>) -> Result<T
 
 impl<T: Tunnel> Session<'_, T> {
     pub(crate) fn run(mut self, events: Sink<'_>) -> Result<TuneAnswer, Problem> {
-        let facts = self.tunnel.path(self.request.direction.into());
+        let facts = self.tunnel.path(self.request.payload_direction());
         if self.request.screen {
             self.check_screen(&facts)?;
         }

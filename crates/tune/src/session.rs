@@ -172,7 +172,7 @@ impl<T: Tunnel> Session<'_, T> {
         let spec = TrialSpec {
             phase: Phase::Pilot,
             settings,
-            workload: Workload::Bulk { direction: self.request.direction.into(), amount: Amount::Time(length) },
+            workload: Workload::Bulk { direction: self.request.payload_direction(), amount: Amount::Time(length) },
             deadline: length + Duration::from_secs(30),
             ..aside(&self.plan(facts), Phase::Pilot)
         };
@@ -265,7 +265,7 @@ impl<T: Tunnel> Session<'_, T> {
             None if !self.request.levels.is_empty() || !self.request.arms.is_empty() => Vec::new(),
             // A page is over before much else matters than how it starts.
             None if self.request.workload.is_page() => vec![Knob::Initcwnd, Knob::Initrwnd],
-            None => self.tunnel.usual_knobs(self.request.direction.into()),
+            None => self.tunnel.usual_knobs(self.request.payload_direction()),
         }
     }
 

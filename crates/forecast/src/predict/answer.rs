@@ -99,12 +99,12 @@ impl PredictAnswer {
     /// What was computed, with what is known of the model's error.
     pub(super) fn of(
         scenario: &Scenario,
-        direction: Direction,
         workload: Workload,
         (seeds, random): (u64, bool),
         design: &Design,
         forecasts: Vec<SettingForecast>,
     ) -> Self {
+        let direction = workload.direction();
         let (path_facts, measured) = (scenario.facts(direction), measured(&workload));
         let model_error = error_on(scenario, &workload);
         let least_gain = taken_error(model_error, &workload).max(LEAST_GAIN);

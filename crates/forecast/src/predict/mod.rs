@@ -48,7 +48,7 @@ pub(crate) fn predict_on(request: &PredictRequest, threads: usize, cancel: &Canc
     request.check()?;
     let scenario = request.path.scenario()?;
     let tunnel = model::tunnel(&scenario, StackConfig::default())?;
-    let facts = tunnel.path(request.direction);
+    let facts = tunnel.path(request.workload.direction(request.direction));
     let design = design_of(request, &scenario, &tunnel, &facts)?;
     for arm in &design.arms {
         tunnel.check(&arm.settings).map_err(|error| Problem::usage(error.to_string()))?;
@@ -67,7 +67,7 @@ pub(crate) fn predict_on(request: &PredictRequest, threads: usize, cancel: &Canc
     };
     let forecasts = question.answer_on(threads, cancel)?;
     let seeds = (question.seeds, random);
-    Ok(PredictAnswer::of(&scenario, request.direction, workload, seeds, &design, forecasts))
+    Ok(PredictAnswer::of(&scenario, workload, seeds, &design, forecasts))
 }
 
 /// What is compared: each level by itself, or the settings that are asked for, together.

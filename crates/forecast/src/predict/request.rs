@@ -114,6 +114,8 @@ impl PredictRequest {
             Problem::usage("a size of 0: there is nothing to transfer")
         } else if self.size.is_some() && !self.workload.is_plain() {
             Problem::usage("a size is for one transfer").hint("page:size=… and bulk:size=… have sizes of their own")
+        } else if let Err(why) = self.workload.check_direction(self.direction) {
+            Problem::usage(why).hint("leave --direction out, or choose another workload")
         } else if let Some(time) = self.time.filter(|time| !TIMES.contains(time)) {
             Problem::usage(format!("{} is out of range: allowed is 200ms to 1h", format_duration(time)))
         } else if !SEEDS.contains(&self.seeds) {

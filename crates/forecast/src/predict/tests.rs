@@ -164,6 +164,33 @@ fn what_takes_longer_than_an_hour_is_compared_by_what_was_done_until_then() {
         predict(&request, &Cancel::new()).unwrap().arms
     };
     // An hour carries 6.95 MB with timestamps, and 7.01 MB without.
+#[test]
+fn the_path_and_the_levels_are_those_of_the_way_that_the_payload_goes() {
+    let about = |workload: &str, direction| {
+        let up_rate = Some("100kbit".parse().unwrap());
+        let path = PathRequest::Link(LinkRequest { up_rate, ..LinkRequest::of("10mbit".parse().unwrap()) });
+        let (knobs, workload) = (Some(vec![Knob::Rwin]), workload.parse().unwrap());
+        predict(&PredictRequest { knobs, workload, direction, ..PredictRequest::of(path) }, &Cancel::new())
+    };
+    let windows = |answer: &PredictAnswer| {
+        let least = answer.arms.iter().filter_map(|arm| arm.settings.number(Knob::Rwin)).min();
+        (answer.direction, least.unwrap(), answer.path_facts.physical_goodput_bps.unwrap())
+    };
+    let uploaded = about("transactions:request=20kB,response=200B,count=3", Direction::Down).unwrap();
+    let (direction, least, limit) = windows(&uploaded);
+    assert!(direction == Direction::Up && least < 5_000 && limit < 100_000, "{direction:?} {least} {limit}");
+    assert!(uploaded.arms.iter().all(|arm| arm.goodput_p95_bps <= limit as f64), "{:?}", uploaded.arms);
+    // Both ways are asked for, and the larger part decides.
+    let fetched = about("transactions:request=200B,response=20kB,count=3", Direction::Up).unwrap();
+    let (direction, least, limit) = windows(&fetched);
+    assert!(direction == Direction::Down && least > 20_000 && limit > 9_000_000, "{direction:?} {least} {limit}");
+    for workload in ["page", "bursts", "download-12mb"] {
+        let problem = about(workload, Direction::Up).unwrap_err();
+        assert_eq!(problem.fault, Fault::Usage, "{problem}");
+        assert!(problem.to_string().contains("leave --direction out"), "{problem}");
+    }
+}
+
     for (size, done) in [(6_980_000, [false, true]), (9_000_000, [false, false])] {
         let arms = about(size, "timestamps=off");
         let gain = arms[1].gain.unwrap();
