@@ -48,6 +48,9 @@ impl Scenario {
         let payload = pmtu.saturating_sub(HEADERS).max(1);
         let goodput = |direction: fn(&Link) -> &Direction| {
             let ceiling = |link: &Link| {
+                if direction(link).loses_everything() {
+                    return 0;
+                }
                 let wire = link.framing.wire_len(Bytes(pmtu)).get().max(1);
                 let sent = direction(link).carries(wire) * u128::from(payload) / u128::from(wire);
                 let policed = |policer: &PolicerConfig| {
@@ -71,6 +74,16 @@ impl Scenario {
             goodput_down: goodput(|link| &link.down),
             goodput_up: goodput(|link| &link.up),
         }
+    }
+
+    /// The first link that loses every packet, and which way; a connection over it is never established.
+    #[must_use]
+    pub fn dead_end(&self) -> Option<(&Link, wt_trial::Direction)> {
+        let ways = |link| [(link, wt_trial::Direction::Down), (link, wt_trial::Direction::Up)];
+        self.links.iter().flat_map(ways).find(|(link, way)| match way {
+            wt_trial::Direction::Down => link.down.loses_everything(),
+            wt_trial::Direction::Up => link.up.loses_everything(),
+        })
     }
 
     /// The link that bounds downloads of full-sized segments.
@@ -201,11 +214,28 @@ impl Direction {
         u128::from(bytes) * 8_000_000_000 / (time.div_ceil(slot) * slot)
     }
 
-    fn policers(&self) -> impl Iterator<Item = &PolicerConfig> {
+    pub(super) fn policers(&self) -> impl Iterator<Item = &PolicerConfig> {
         self.before.iter().filter_map(|stage| match stage {
             StageConfig::Policer(policer) => Some(policer),
             _ => None,
         })
+    }
+
+    /// Whether no packet passes it undamaged, whatever its size and whenever it comes.
+    fn loses_everything(&self) -> bool {
+        let all = |share: &Ratio| share.get() >= 1.0;
+        let is_total = |stage: &StageConfig| match stage {
+            StageConfig::Loss(loss) => match loss {
+                LossConfig::Bernoulli { probability } | LossConfig::ByDataIndex { probability } => all(probability),
+                LossConfig::GilbertElliott { loss_good, loss_bad, .. } => all(loss_good) && all(loss_bad),
+                LossConfig::EveryNth { n } => *n == 1,
+                LossConfig::BySize { long, short, .. } => all(long) && all(short),
+                LossConfig::Numbered { .. } | LossConfig::Next { .. } => false,
+            },
+            StageConfig::Corrupt { probability, .. } => all(probability),
+            _ => false,
+        };
+        all(&self.loss) || self.before.iter().any(is_total)
     }
 
     /// Whether nothing on it can be faster than what it carries for a while, be it within a policer's burst.

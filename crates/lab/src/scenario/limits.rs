@@ -181,16 +181,39 @@ pub(super) struct PathFault {
     pub(super) why: String,
 }
 
-/// What no field shows by itself: a queue that doesn't hold one packet of the MTU, say.
+/// What no field shows by itself: a queue that doesn't hold one packet of the MTU, or a policer whose burst doesn't.
 pub(super) fn whole_path(scenario: &Scenario) -> Result<(), PathFault> {
-    let Err(error) = scenario.path().validate() else { return Ok(()) };
+    let Err(error) = scenario.path().validate() else { return bursts(scenario) };
     // `links[0].forward[3].queue.bytes` is `link "dsl", up.queue` here.
     let mut parts = error.field.split('.');
     let number = |part: &str| part.split(['[', ']']).nth(1).and_then(|number| number.parse::<usize>().ok());
     let link = parts.next().and_then(number).filter(|place| *place < scenario.links.len()).unwrap_or(0);
     let up = parts.next().is_some_and(|part| part.starts_with("forward"));
     let (way, stage) = (if up { "up" } else { "down" }, parts.next().unwrap_or_default());
-    let (name, value, allowed) = (&scenario.links[link].name, &error.value, &error.allowed);
-    let why = format!("link \"{name}\", {way}.{stage}: {value} is out of range: allowed is {allowed}");
+    let (of, value, allowed) = (&scenario.links[link], &error.value, &error.allowed);
+    let mut why = format!("link \"{}\", {way}.{stage}: {value} is out of range: allowed is {allowed}", of.name);
+    if error.field.ends_with(".bytes") && of.mtu.get() == u64::from(LINK_MTU.high) {
+        why.push_str(". The link takes packets of 65535 bytes unless it has a smaller mtu, such as mtu = 1500");
+    }
     Err(PathFault { link, up, why })
+}
+
+/// A policer's bucket never holds more than its burst, so a packet that is longer never passes.
+fn bursts(scenario: &Scenario) -> Result<(), PathFault> {
+    let longest = u32::try_from(scenario.pmtu()).unwrap_or(u32::MAX);
+    for (place, link) in scenario.links.iter().enumerate() {
+        for (up, way, direction) in [(false, "down", &link.down), (true, "up", &link.up)] {
+            let short =
+                direction.policers().find(|policer| policer.burst.get() < u64::from(policer.framing.of(longest)));
+            if let Some(policer) = short {
+                let (name, burst, least) = (&link.name, policer.burst.get(), policer.framing.of(longest));
+                let why = format!(
+                    "link \"{name}\", {way}.policer.burst: {burst} is out of range: allowed is {least} bytes or more, for packets of {longest} \
+                     bytes to pass"
+                );
+                return Err(PathFault { link: place, up, why });
+            }
+        }
+    }
+    Ok(())
 }

@@ -191,10 +191,11 @@ fn check_delay_steps(steps: &[(Duration, Duration)], at: &At<'_>) -> Result<(), 
 
 fn check_outages(outages: &OutageConfig, at: &At<'_>) -> Result<(), ConfigError> {
     at.count("windows", outages.windows.len(), 1, MAX_LIST)?;
-    let mut last = Duration::ZERO;
+    let (mut last, mut down) = (Duration::ZERO, Duration::ZERO);
     for (from, until) in &outages.windows {
         let value = format!("{} to {}", format_duration(*from), format_duration(*until));
         at.check("windows", *from >= last && until > from, value, "windows in order, apart, and none of them empty")?;
+        down += *until - *from;
         last = *until;
     }
     let Some(period) = outages.period else { return Ok(()) };
@@ -203,6 +204,13 @@ fn check_outages(outages: &OutageConfig, at: &At<'_>) -> Result<(), ConfigError>
         period >= last && !period.is_zero(),
         format_duration(period),
         "at least the end of the last window",
+    )?;
+    // Something must get through in the end.
+    at.check(
+        "period",
+        down < period,
+        format_duration(period),
+        "more than the windows take together, or nothing ever passes",
     )
 }
 

@@ -1,5 +1,7 @@
 /// Scenarios put together from values.
 mod builder;
+/// Paths that let nothing through.
+mod dead_ends;
 
 use super::*;
 

@@ -79,4 +79,7 @@ fn what_follows(scenario: &Scenario) {
 
 fn rate(rate: BitsPerSecond) -> String {
     format!("{} = {:.1} kB/s", rate.human(), rate.get() as f64 / 8e3)
+    if rate.get() == 0 {
+        return "none: every packet is lost".to_owned();
+    }
 }
