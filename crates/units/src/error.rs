@@ -35,6 +35,11 @@ pub enum ParseError {
         /// What was written.
         text: String,
     },
+    /// It is a share without its sign that is more than all.
+    ShareAboveAll {
+        /// What was written.
+        text: String,
+    },
     /// There is no such knob.
     UnknownKnob {
         /// What was written.
@@ -69,6 +74,9 @@ impl std::fmt::Display for ParseError {
                 nearest.as_ref().map_or(Ok(()), |near| write!(f, " (did you mean \"{near}\"?)"))
             }
             Self::TooLarge { what, text } => write!(f, "\"{text}\" is too large for a {what}"),
+            Self::ShareAboveAll { text } => {
+                write!(f, "\"{text}\" is more than all: a share without its sign is 0 to 1 (did you mean \"{text}%\"?)")
+            }
             Self::UnknownKnob { text, nearest } if nearest.is_empty() => {
                 write!(f, "there is no knob \"{text}\"; the knobs are {}", crate::Knob::names().join(", "))
             }

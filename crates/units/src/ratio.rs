@@ -22,13 +22,15 @@ impl std::fmt::Display for Ratio {
 
 impl std::str::FromStr for Ratio {
     type Err = ParseError;
-    /// Reads `0.1%`, `0.001` or `1e-3`.
+    /// Reads `0.1%`, `0.001` or `1e-3`; more than 1 needs its sign, since hardly anybody means 500% by 5.
     fn from_str(text: &str) -> Result<Self, ParseError> {
         if let Ok(bare) = text.trim().parse::<f64>() {
             return if bare < 0.0 {
                 Err(ParseError::Negative { what: "share", text: text.to_owned() })
-            } else if bare.is_finite() {
+            } else if bare <= 1.0 {
                 Ok(Self(bare))
+            } else if bare.is_finite() {
+                Err(ParseError::ShareAboveAll { text: text.trim().to_owned() })
             } else {
                 Err(ParseError::NotANumber { what: "share", text: text.to_owned(), example: "0.1%" })
             };

@@ -42,6 +42,9 @@ fn ratios_are_shares_or_percent() {
     assert_eq!("0.001".parse(), Ok(Ratio(0.001)));
     assert!("1%%".parse::<Ratio>().is_err());
     assert!("NaN".parse::<Ratio>().is_err());
+    assert_eq!(("1".parse(), "250%".parse()), (Ok(Ratio(1.0)), Ok(Ratio(2.5))));
+    let above = "5".parse::<Ratio>().unwrap_err().to_string();
+    assert!(above.contains("did you mean \"5%\"?"), "{above}");
 }
 
 #[test]

@@ -21,13 +21,19 @@ impl PathRequest {
     /// # Errors
     /// A usage problem that names what is wrong.
     pub fn scenario(&self) -> Result<Scenario, Problem> {
-        match self {
+        let scenario = match self {
             Self::Scenario(name) => wt_setup::lab::load(name),
             Self::Link(link) => link.scenario(),
-        }
+        }?;
+        let Some((link, direction)) = scenario.dead_end() else { return Ok(scenario) };
+        let way = if direction == wt_trial::Direction::Down { "down" } else { "up" };
+        let dead = format!("link \"{}\", {way}: every packet is lost, and there is nothing to predict", link.name);
+        Err(Problem::usage(dead).hint("let something through there: a loss below 100%"))
     }
 }
 
+/// MTUs that both the link and the hosts take, bytes.
+const MTUS: RangeInclusive<u64> = 576..=65_535;
 /// Queues that a scenario takes, bytes: one that nobody named stays among them.
 const QUEUES: RangeInclusive<u64> = 1_500..=1 << 30;
 
@@ -82,6 +88,21 @@ impl LinkRequest {
         Self { rate, up_rate: None, rtt, loss, queue: None, framing, mtu }
     }
 
+    /// The link in words: what is as usual is left out.
+    fn title(&self) -> String {
+        let usual = Self::of(self.rate);
+        let mut title = format!("{} with an RTT of {}", self.rate, format_duration(self.rtt));
+        let all = [
+            self.up_rate.map(|rate| format!("{rate} up")),
+            (self.loss != usual.loss).then(|| format!("loss {}", self.loss)),
+            self.queue.map(|queue| format!("queue {queue}")),
+            (self.framing != usual.framing).then(|| format!("encap {}", self.framing)),
+            (self.mtu != usual.mtu).then(|| format!("MTU {}", self.mtu.get())),
+        ];
+        all.iter().flatten().for_each(|part| title.push_str(&format!(", {part}")));
+        title
+    }
+
     /// The path, as a scenario.
     ///
     /// # Errors
@@ -93,10 +114,15 @@ impl LinkRequest {
                 .hint("name what the link carries, such as 8mbit"));
         }
         if self.loss.get() >= 1.0 {
-            return Err(Problem::usage(format!(
-                "a loss of {}: where everything is lost there is nothing to predict",
-                self.loss
-            )));
+            let what = format!("a loss of {}: where everything is lost there is nothing to predict", self.loss);
+            return Err(Problem::usage(what).hint("name a smaller one, with its sign: 1% is one packet in a hundred"));
+        }
+        if !MTUS.contains(&self.mtu.get()) {
+            let (low, high) = (MTUS.start(), MTUS.end());
+            let range = format!("an MTU of {} is out of range: allowed is {low} to {high} bytes", self.mtu.get());
+            return Err(Problem::usage(format!("invalid path description: {range}"))
+                .because("the link and both hosts have it")
+                .hint("name another --mtu, or describe the path in a TOML file"));
         }
         let up = self.up_rate.unwrap_or(rate);
         let way = |rate: BitsPerSecond, loss| {
@@ -105,8 +131,7 @@ impl LinkRequest {
             Direction::builder(rate).delay(self.rtt / 2).queue(QueueBound::Bytes(queue)).loss(loss, LossBy::Random)
         };
         let link = Link::builder("link", way(rate, self.loss), way(up, no_loss())).mtu(self.mtu).framing(&self.framing);
-        let title = format!("{rate} with an RTT of {}", format_duration(self.rtt));
-        let scenario = Scenario::builder("command-line").title(&title).source("the command line").mtu(self.mtu);
+        let scenario = Scenario::builder("command-line").title(&self.title()).source("the command line").mtu(self.mtu);
         let scenario = scenario.link(link).build();
         scenario.map_err(|error| Problem::usage(format!("invalid path description: {error}")))
     }

@@ -62,6 +62,33 @@ fn what_is_invalid_is_a_usage_problem_that_says_what_is_allowed() {
 }
 
 #[test]
+fn a_link_is_told_with_all_that_was_said_of_it() {
+    let usual = LinkRequest::of(BitsPerSecond(10_000_000));
+    let title = |link: &LinkRequest| link.scenario().unwrap().title;
+    assert_eq!(title(&usual), "10mbit with an RTT of 40ms");
+    let up_rate = Some(BitsPerSecond(1_000_000));
+    let (loss, queue, framing) = ("0.5".parse().unwrap(), Some(Bytes(65_536)), "pppoe-llcsnap".to_owned());
+    let link = LinkRequest { up_rate, loss, queue, framing, mtu: Bytes(1492), ..usual };
+    assert_eq!(
+        title(&link),
+        "10mbit with an RTT of 40ms, 1mbit up, loss 50%, queue 64KiB, encap pppoe-llcsnap, MTU 1492"
+    );
+}
+
+#[test]
+fn where_a_file_lets_nothing_through_there_is_nothing_to_predict() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("dead.toml");
+    let text = "title = \"dead\"\nsource = \"a test\"\n[[link]]\nname = \"l\"\nmtu = 1500\n\
+        down = { rate = \"5mbit\" }\nup = { rate = \"5mbit\", loss = \"100%\" }\n";
+    std::fs::write(&file, text).unwrap();
+    let request = PredictRequest::of(PathRequest::Scenario(file.to_str().unwrap().to_owned()));
+    let problem = predict(&request, &Cancel::new()).unwrap_err();
+    assert_eq!(problem.fault, Fault::Usage, "{problem}");
+    assert!(problem.what.contains("\"l\", up: every packet is lost"), "{problem}");
+}
+
+#[test]
 fn each_way_has_the_queue_of_its_own_product_as_long_as_a_scenario_takes_it() {
     let queues = |rate: &str, up: &str, rtt: Duration| {
         let up_rate = Some(up.parse().unwrap());
@@ -138,33 +165,6 @@ fn an_answer_is_written_with_the_names_of_the_contract() {
 }
 
 #[test]
-fn what_works_where_the_current_settings_do_not_comes_first() {
-    let about = |size: Option<Bytes>| PredictRequest {
-        knobs: Some(vec![Knob::MtuProbing, Knob::Mtu, Knob::Cc]),
-        size,
-        ..PredictRequest::of(PathRequest::Scenario("black-hole".to_owned()))
-    };
-    for size in [Some(Bytes(1_000_000)), None] {
-        let answer = predict(&about(size), &Cancel::new()).unwrap();
-        let best = &answer.candidates[0];
-        assert_eq!(best.to_string(), "mtu=1400", "{:?}", answer.candidates);
-        let arm = answer.arms.iter().find(|arm| arm.settings == *best).unwrap();
-        assert!(arm.works_instead && arm.worth_measuring && arm.gain.is_none(), "{arm:?}");
-        let other = answer.arms.iter().find(|arm| arm.label == "cc=bbr").unwrap();
-        assert!(!other.works_instead && other.gain.is_none() && !other.worth_measuring, "{other:?}");
-    }
-}
-
-#[test]
-fn what_takes_longer_than_an_hour_is_compared_by_what_was_done_until_then() {
-    let about = |size: u64, set: &str| {
-        let link = LinkRequest { rtt: Duration::from_millis(100), ..LinkRequest::of(BitsPerSecond(16_000)) };
-        let set = vec![set.parse().unwrap()];
-        let request = PredictRequest { set, size: Some(Bytes(size)), ..PredictRequest::of(PathRequest::Link(link)) };
-        predict(&request, &Cancel::new()).unwrap().arms
-    };
-    // An hour carries 6.95 MB with timestamps, and 7.01 MB without.
-#[test]
 fn the_path_and_the_levels_are_those_of_the_way_that_the_payload_goes() {
     let about = |workload: &str, direction| {
         let up_rate = Some("100kbit".parse().unwrap());
@@ -191,6 +191,33 @@ fn the_path_and_the_levels_are_those_of_the_way_that_the_payload_goes() {
     }
 }
 
+#[test]
+fn what_works_where_the_current_settings_do_not_comes_first() {
+    let about = |size: Option<Bytes>| PredictRequest {
+        knobs: Some(vec![Knob::MtuProbing, Knob::Mtu, Knob::Cc]),
+        size,
+        ..PredictRequest::of(PathRequest::Scenario("black-hole".to_owned()))
+    };
+    for size in [Some(Bytes(1_000_000)), None] {
+        let answer = predict(&about(size), &Cancel::new()).unwrap();
+        let best = &answer.candidates[0];
+        assert_eq!(best.to_string(), "mtu=1400", "{:?}", answer.candidates);
+        let arm = answer.arms.iter().find(|arm| arm.settings == *best).unwrap();
+        assert!(arm.works_instead && arm.worth_measuring && arm.gain.is_none(), "{arm:?}");
+        let other = answer.arms.iter().find(|arm| arm.label == "cc=bbr").unwrap();
+        assert!(!other.works_instead && other.gain.is_none() && !other.worth_measuring, "{other:?}");
+    }
+}
+
+#[test]
+fn what_takes_longer_than_an_hour_is_compared_by_what_was_done_until_then() {
+    let about = |size: u64, set: &str| {
+        let link = LinkRequest { rtt: Duration::from_millis(100), ..LinkRequest::of(BitsPerSecond(16_000)) };
+        let set = vec![set.parse().unwrap()];
+        let request = PredictRequest { set, size: Some(Bytes(size)), ..PredictRequest::of(PathRequest::Link(link)) };
+        predict(&request, &Cancel::new()).unwrap().arms
+    };
+    // An hour carries 6.95 MB with timestamps, and 7.01 MB without.
     for (size, done) in [(6_980_000, [false, true]), (9_000_000, [false, false])] {
         let arms = about(size, "timestamps=off");
         let gain = arms[1].gain.unwrap();
