@@ -1934,6 +1934,9 @@ export type RolloutOrder = "nothing" | "apply" | "confirm" | "undo";
 /** How far a host has come. */
 export type RolloutPhase = "untouched" | "applying" | "applied" | "confirmed" | "undone" | "refused" | "failed" | "reverted";
 
+/** The version of IP that a route is for. */
+export type RouteFamily = "ipv4" | "ipv6";
+
 /** A route. */
 export type RouteRow = {
   /** Bytes. */
@@ -2152,6 +2155,7 @@ export type ServerTrials = {
 export type SettingChange = {
   /** What was asked, where that is more than the value: `4x`, `from-mtu`. */
   asked?: unknown;
+  family?: RouteFamily | null;
   /** The setting. */
   key: string;
   /** Its value then. */

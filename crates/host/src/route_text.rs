@@ -47,7 +47,8 @@ pub(crate) fn network(address: IpAddr, bits: u8) -> String {
 /// Why there is no command.
 pub(crate) const NOT_PLAIN: &str = "it has an encapsulation, or something else for which there are no words here";
 
-/// A route in short: `default via 192.0.2.1 dev eth0`.
+/// A route in short: `default via 192.0.2.1 dev eth0`. One of IPv6 says so where no address tells it, since there is one of IPv4, too:
+/// `default (IPv6) dev eth0`.
 #[must_use]
 pub(crate) fn short(route: &Route, names: &Names) -> String {
     let hops = route.hops();
@@ -57,7 +58,9 @@ pub(crate) fn short(route: &Route, names: &Names) -> String {
         several => format!(" over {} hops", several.len()),
     };
     let kind = if route.kind() == KIND_UNICAST { String::new() } else { format!("{} ", kind_name(route.kind())) };
-    format!("{kind}{}{hop}", destination(route))
+    let is_told = route.destination().1 > 0 || hops.len() == 1 && hops[0].gateway.is_some();
+    let family = if route.is_v6() && !is_told { " (IPv6)" } else { "" };
+    format!("{kind}{}{family}{hop}", destination(route))
 }
 
 /// The command of ip-route(8) that does something with a route; of one that would lose what has no words here, a comment.
@@ -211,7 +214,7 @@ fn scope_name(scope: u8) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Names, command};
+    use super::{Names, command, short};
     use crate::system::{Action, Device};
     use wt_sys::route::Route;
 
@@ -228,6 +231,20 @@ mod tests {
             comment.starts_with("# change the route default via 10.0.0.2 dev v0: it has an encapsulation"),
             "{comment}"
         );
+    }
+
+    #[test]
+    fn a_default_route_of_ipv6_says_so_where_no_address_tells_it() {
+        let names: Names = [(3, "v0".to_owned())].into_iter().collect();
+        let of = |family: &str, more: &str| {
+            let text = format!("{family}000000fe03000100000000080004000300000008000f00fe000000{more}");
+            short(&text.parse().unwrap(), &names)
+        };
+        assert_eq!(of("02", ""), "default dev v0");
+        assert_eq!(of("0a", ""), "default (IPv6) dev v0");
+        assert_eq!(of("02", "080005000a000002"), "default via 10.0.0.2 dev v0");
+        let gateway = "1400050020010db8000000000000000000000002";
+        assert_eq!(of("0a", gateway), "default via 2001:db8::2 dev v0");
     }
 
     #[test]

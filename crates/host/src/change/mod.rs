@@ -19,6 +19,6 @@ pub(crate) use checkpoint::CHECKPOINT_FORMAT;
 pub use checkpoint::Checkpoint;
 pub use id::{CheckpointId, CheckpointIdError};
 pub use plan::{LastingFile, Plan};
-pub use setting::{Change, Place, Risk, ScopeName};
+pub use setting::{Change, Place, Risk, RouteFamily, ScopeName};
 pub use state::{DROP_IN, FileChange, Pending, Phase, State};
 pub(crate) use state::{DROP_IN_NAME, SCHEMA_VERSION, STATE_FORMAT};

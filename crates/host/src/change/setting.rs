@@ -2,6 +2,7 @@ use crate::knob::Value;
 use crate::snapshot::{RouteIndex, Snapshot};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use wt_sys::route::Route;
 
 /// One change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -17,6 +18,9 @@ pub struct Change {
     pub scope: ScopeName,
     /// Which route or device, or the kernel setting.
     pub target: String,
+    /// Of a route, which version of IP it is for.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub family: Option<RouteFamily>,
     /// Why here, and why at all if somebody said so.
     pub why: String,
     /// What was asked, where that is more than the value: `4x`, `from-mtu`.
@@ -34,6 +38,23 @@ impl Change {
     pub(crate) fn is_idle(&self, wanted: &Snapshot) -> bool {
         let Place::Route(key) = &self.place else { return false };
         self.unchanged && RouteIndex::of(&wanted.routes).get_hex(key).is_none()
+    }
+}
+
+/// The version of IP that a route is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum RouteFamily {
+    /// IPv4.
+    Ipv4,
+    /// IPv6.
+    Ipv6,
+}
+
+impl RouteFamily {
+    /// That of a route.
+    pub(crate) fn of(route: &Route) -> Self {
+        if route.is_v6() { Self::Ipv6 } else { Self::Ipv4 }
     }
 }
 

@@ -3,7 +3,7 @@ use super::error::PlanError;
 use super::finish::finish;
 use super::request::{ETHERNET_QUEUE, Request, Target};
 use super::risks;
-use crate::change::{Change, Place, Plan, Risk, ScopeName};
+use crate::change::{Change, Place, Plan, Risk, RouteFamily, ScopeName};
 use crate::hex::to_hex;
 use crate::knob::{HostKnob, Knob, LinkKnob, RouteKnob, Value, three};
 use crate::read::{Survey, buffer_of_window, host_value, link_value, route_value};
@@ -190,6 +190,7 @@ impl Builder<'_> {
             new,
             scope: ScopeName::Host,
             target: name.to_owned(),
+            family: None,
             why,
             asked: None,
             unchanged: false,
@@ -341,6 +342,7 @@ impl Builder<'_> {
             new: route_value(knob, &changed.metrics()).unwrap_or(Value::Auto),
             scope: ScopeName::Route,
             target: route_text::short(new, &self.names),
+            family: Some(RouteFamily::of(new)),
             why: why.to_owned(),
             asked: None,
             unchanged: false,
@@ -416,6 +418,7 @@ impl Builder<'_> {
             new,
             scope: ScopeName::Link,
             target: link.name.clone(),
+            family: None,
             why: format!("on the device {}: everything that it sends", link.name),
             asked: None,
             unchanged: false,

@@ -1,6 +1,6 @@
 use super::IPV6_LEAST_MTU;
 use super::finish::finish;
-use crate::change::{Change, Place, Plan, Risk, ScopeName};
+use crate::change::{Change, Place, Plan, Risk, RouteFamily, ScopeName};
 use crate::hex::to_hex;
 use crate::knob::{ALL, Knob, Value};
 use crate::read::{Survey, connection_value, host_value, link_value, route_value};
@@ -184,7 +184,18 @@ fn changes(survey: &Survey, wanted: &Snapshot) -> Vec<Change> {
 fn change(knob: &Knob, old: Value, new: Value, scope: ScopeName, target: String, place: Place) -> Option<Change> {
     let why = "as it was stored".to_owned();
     let key = knob.name.to_owned();
-    (old != new).then_some(Change { key, old, new, scope, target, why, asked: None, unchanged: false, place })
+    (old != new).then_some(Change {
+        key,
+        old,
+        new,
+        scope,
+        target,
+        family: None,
+        why,
+        asked: None,
+        unchanged: false,
+        place,
+    })
 }
 
 fn on_host(knob: &Knob, survey: &Survey, wanted: &Snapshot) -> Option<Change> {
@@ -212,5 +223,6 @@ fn on_route(knob: &Knob, present: &RouteIndex<'_>, names: &Names, route: &Route)
     let old = before.and_then(|before| route_value(knob, &before.metrics())).unwrap_or(Value::Auto);
     let new = route_value(knob, &route.metrics())?;
     let target = route_text::short(route, names);
-    change(knob, old, new, ScopeName::Route, target, Place::Route(to_hex(&key)))
+    let change = change(knob, old, new, ScopeName::Route, target, Place::Route(to_hex(&key)))?;
+    Some(Change { family: Some(RouteFamily::of(route)), ..change })
 }

@@ -236,6 +236,7 @@ fn made(paper: &mut Paper, sysctls: &[(&str, &str)]) -> ChangeInForce {
             new: Value::Number(1_300),
             scope: ScopeName::Link,
             target: "d0".to_owned(),
+            family: None,
             why: String::new(),
             asked: None,
             unchanged: false,

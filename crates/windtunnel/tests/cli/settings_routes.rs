@@ -115,3 +115,19 @@ fn of_two_changes_of_a_route_the_later_one_wins_at_boot() {
     assert!(ran.out.starts_with("2\n") && ran.out.contains("initcwnd 40"), "{}{}", ran.out, ran.err);
     assert!(ran.out.ends_with("windtunnel-9\nwindtunnel-change-000009\nwindtunnel-9\n"), "{}{}", ran.out, ran.err);
 }
+
+#[test]
+fn default_routes_of_ipv4_and_of_ipv6_without_a_gateway_are_told_apart() {
+    let directory = directory();
+    let text = "ip route replace default dev v0; ip -6 route del default; ip -6 route add default dev v0\n";
+    let plan = json(directory.path(), &format!("{text} wt plan initcwnd=20 --to default --json"));
+    let told: Vec<(&Value, &Value)> =
+        rows(&plan, "changes").iter().map(|change| (&change["family"], &change["target"])).collect();
+    let (four, six) = ("default dev v0", "default (IPv6) dev v0");
+    assert_eq!(told, [(&"ipv4".into(), &four.into()), (&"ipv6".into(), &six.into())], "{plan:#}");
+    let ran =
+        script(directory.path(), &format!("{text} wt apply initcwnd=20 --to default --yes > out; wt history; wt undo"));
+    for line in [format!("initcwnd=20 on {four}, initcwnd=20 on {six}"), format!("initcwnd=auto on {six}\n")] {
+        assert!(ran.out.contains(&line), "{line}: {}{}", ran.out, ran.err);
+    }
+}

@@ -64,6 +64,7 @@ impl Builder<'_> {
             new: value,
             scope: ScopeName::Connection,
             target: target.clone(),
+            family: None,
             why: format!(
                 "on the sockets of new connections with {target}, by a BPF program, as in trials ({}); other traffic isn't touched",
                 knob.socket.unwrap_or_default()
@@ -112,6 +113,7 @@ impl Builder<'_> {
             new: Value::Number(greatest),
             scope: ScopeName::Host,
             target: name.to_owned(),
+            family: None,
             why: format!("follows {}: programs that ask for a buffer themselves get no more than this", knob.name),
             asked: None,
             unchanged: false,
