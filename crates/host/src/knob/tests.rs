@@ -64,6 +64,14 @@ fn unknown_keys_name_the_nearest() {
 }
 
 #[test]
+fn whatever_counts_bytes_takes_a_size_with_its_unit() {
+    for knob in ALL.iter().filter(|knob| knob.help.contains("bytes") && !matches!(knob.kind, Kind::Three { .. })) {
+        let bytes = if knob.parse("2KiB").is_ok() { ("2KiB", 2_048) } else { ("1MiB", 1 << 20) };
+        assert_eq!(knob.parse(bytes.0).ok(), Some(Value::Number(bytes.1)), "{}: {}", knob.name, knob.allowed());
+    }
+}
+
+#[test]
 fn values_of_the_classic_optimisers_are_understood() {
     for (pair, value) in [
         ("mtu=552", Value::Number(552)),

@@ -79,7 +79,7 @@ pub(super) const HOST: &[Knob] = &[
         ..sysctl(
             "notsent-lowat",
             "net.ipv4.tcp_notsent_lowat",
-            number(0, 4_294_967_295),
+            size(0, 4_294_967_295),
             Always("4294967295"),
             "unsent bytes above which a socket isn't writable",
         )
@@ -87,7 +87,7 @@ pub(super) const HOST: &[Knob] = &[
     sysctl(
         "limit-output-bytes",
         "net.ipv4.tcp_limit_output_bytes",
-        number(4_096, INT),
+        size(4_096, INT),
         OneOf(&["1048576", "4194304"]),
         "bytes of one connection below TCP, in qdisc and device",
     ),
@@ -130,7 +130,7 @@ pub(super) const HOST: &[Knob] = &[
     sysctl(
         "mtu-probe-threshold",
         "net.ipv4.tcp_probe_threshold",
-        number(1, 65_495),
+        size(1, 65_495),
         Always("8"),
         "bytes at which its search ends",
     ),
