@@ -84,6 +84,7 @@ impl Header {
     pub(super) fn read<R: Read>(reader: &mut Reader<R>) -> Result<Self, Problem> {
         let names: Vec<String> =
             reader.headers().map_err(|error| unreadable(&error))?.iter().map(str::to_owned).collect();
+        check_separator(&names)?;
         let meanings = names.iter().map(|name| meaning(name)).collect::<Result<Vec<_>, _>>()?;
         let known: Vec<&str> = meanings.iter().flatten().copied().collect();
         if known.is_empty() {
@@ -153,6 +154,17 @@ impl Header {
         question.check()?;
         question.path.scenario()?;
         Ok(question)
+    }
+}
+
+/// Refuses a table whose cells are apart, but not by commas: its first line is one name.
+fn check_separator(names: &[String]) -> Result<(), Problem> {
+    let [one] = names else { return Ok(()) };
+    let between = [(';', "semicolons"), ('\t', "tabs"), ('|', "bars")];
+    match between.iter().find(|(mark, _)| one.contains(*mark)) {
+        Some((_, marks)) => Err(Problem::usage(format!("the cells of the table are separated by {marks}"))
+            .hint("write commas between them; lists within a cell may have semicolons")),
+        None => Ok(()),
     }
 }
 

@@ -105,6 +105,10 @@ fn wrong_tables_are_refused_before_anything_is_computed() {
         ("path,rtt\nadsl,5ms\n", "exclude each other"),
         ("path\nno-such-line\n", "row 1"),
         ("link_rate,loss\n1mbit,100%\n", "everything is lost"),
+        ("link_rate;rtt\n1mbit;20ms\n", "separated by semicolons"),
+        ("link_rate\trtt\n1mbit\t20ms\n", "separated by tabs"),
+        ("link_rate,mtu\n1mbit,50\n", "an MTU of 50 is out of range: allowed is 576 to 65535"),
+        ("link_rate,workload,direction,trial\n1mbit,page,up,1s\n", "there is no upload of it"),
         (&many, "… and 4 more rows"),
     ] {
         let text = refused(table);
