@@ -1,5 +1,5 @@
 use crate::cli::forms::write_whole;
-use crate::edge::{Exit, Outcome, Problem, emit, say};
+use crate::edge::{Exit, Outcome, Problem, emit};
 use clap::{Args, ValueEnum};
 use serde_json::json;
 use std::path::PathBuf;
@@ -49,7 +49,8 @@ pub(super) fn export(args: &ExportArgs) -> Outcome {
     if args.json {
         emit!("{}", json!(exported.answer(&scenario, &args.dir)));
     } else {
-        say!("{}", exported.to_text());
+        // A shell runs it: lines that were folded would be commands of their own.
+        emit!("{}", exported.to_text());
     }
     Ok(Exit::Done)
 }

@@ -1,5 +1,5 @@
 use crate::cli::forms::give;
-use crate::edge::{Outcome, say};
+use crate::edge::{Outcome, emit, say};
 use std::time::Duration;
 use wt_lab::scenario::{DescribedStage, Hop, QueueBound};
 use wt_lab::{Scenario, presets};
@@ -21,7 +21,8 @@ pub(super) fn show(path: &str, svg: Option<&std::path::Path>, json: bool) -> Out
 
 fn print(path: &str, scenario: &Scenario) {
     match presets::text(&scenario.name).filter(|_| path == scenario.name) {
-        Some(text) => say!("{}", text.trim_end()),
+        // It is a file, for copies: folded, its strings and inline tables would be invalid.
+        Some(text) => emit!("{}", text.trim_end()),
         None => say!("{}: {}", scenario.name, scenario.title),
     }
     stages(scenario);
@@ -78,8 +79,8 @@ fn what_follows(scenario: &Scenario) {
 }
 
 fn rate(rate: BitsPerSecond) -> String {
-    format!("{} = {:.1} kB/s", rate.human(), rate.get() as f64 / 8e3)
     if rate.get() == 0 {
         return "none: every packet is lost".to_owned();
     }
+    format!("{} = {:.1} kB/s", rate.human(), rate.get() as f64 / 8e3)
 }
