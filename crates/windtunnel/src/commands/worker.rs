@@ -16,8 +16,8 @@ const LONGEST: u64 = 1 << 20;
 /// keeps what was measured.
 #[derive(Debug, clap::Args)]
 #[command(after_help = r#"Examples:
-  echo '{"operation": "predict", "request": {"path": {"scenario": "adsl"}}}' | windtunnel worker
-  echo '{"operation": "tune", "request": {"lab": "lan", "budget": "20 trials"}}' | windtunnel worker"#)]
+  echo '{"operation":"predict","request":{"path":{"scenario":"adsl"}}}' | windtunnel worker
+  echo '{"operation":"tune","request":{"lab":"lan","budget":"20 trials"}}' | windtunnel worker"#)]
 pub(crate) struct WorkerArgs {}
 
 /// Runs the command.

@@ -4,17 +4,19 @@
 mod completion;
 /// The commands by what they are for, in the program's help.
 mod groups;
+/// Examples and footnotes behind the options in a command's help.
+mod help;
 
 use crate::cli::typed::wants_json;
 use crate::commands;
-use crate::edge::{Outcome, Problem, emit, say};
+use crate::edge::{Outcome, Problem, print_file, say};
 use crate::screen;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 /// Finds the TCP/IP settings that make a connection fastest, shows whether the
 /// difference is real, and applies them so that they can be undone.
 #[derive(Debug, Parser)]
-#[command(name = "windtunnel", version, propagate_version = true, max_term_width = 100, verbatim_doc_comment)]
+#[command(name = "windtunnel", version, propagate_version = true, verbatim_doc_comment)]
 pub(crate) struct Cli {
     /// When to colour what people read
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t, hide_possible_values = true)]
@@ -73,7 +75,9 @@ impl Cli {
     pub(crate) fn of_process() -> Result<Self, Problem> {
         let mut program = groups::grouped(Self::command());
         screen::choose(color_typed());
-        if !screen::Screen::stdout().color {
+        let screen = screen::Screen::stdout();
+        program = help::fitted(program, screen.width);
+        if !screen.color {
             program = program.color(clap::ColorChoice::Never);
         }
         let read = program.try_get_matches_from_mut(std::env::args_os());
@@ -147,19 +151,20 @@ fn color_typed() -> screen::ColorMode {
     <screen::ColorMode as clap::ValueEnum>::from_str(said, false).unwrap_or_default()
 }
 
-/// Prints help, the version or what is mistyped, and ends; in ASCII where the terminal shows nothing else.
+/// Prints help, the version or what is mistyped, and ends; in ASCII where the terminal shows nothing else, and in lines that fit.
 fn told_by_clap(error: &clap::Error) -> ! {
-    let screen = screen::Screen::stderr();
-    if screen.is_unicode() {
-        error.exit();
-    }
-    let text = error.render().to_string();
-    let text = screen.shown(text.trim_end());
+    let screen = if error.use_stderr() { screen::Screen::stderr() } else { screen::Screen::stdout() };
+    let text = error.render();
+    // These colours are those of clap, and not among ours.
+    let text = if screen.color { text.ansi().to_string() } else { text.to_string() };
+    let text = text.trim_end();
     if error.use_stderr() {
         use std::io::Write as _;
+        let text = screen.fitted(text);
+        let text = if screen.color { text.into() } else { screen.harmless(&text) };
         let _ = writeln!(std::io::stderr().lock(), "{text}");
     } else {
-        emit!("{text}");
+        print_file(&format!("{}\n", screen.shown(&help::printed(text))));
     }
     std::process::exit(error.exit_code());
 }

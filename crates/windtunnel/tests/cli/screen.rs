@@ -198,6 +198,21 @@ fn the_list_of_workloads_is_an_answer_and_what_is_mistyped_is_told_with_the_reme
     }
 }
 
+#[test]
+fn what_is_mistyped_is_told_in_lines_that_fit() {
+    let home = tempfile::tempdir().unwrap();
+    for args in
+        [&["predict", "adsl", "--set", "cc"][..], &["lab", "run", "adsl", "curl"], &["tune", "--lab", "adsl", "--knob"]]
+    {
+        let refused = ran(windtunnel(home.path()).args(args).env("COLUMNS", "60").output().unwrap());
+        assert_eq!(refused.code, 2, "{args:?}: {}", refused.err);
+        assert!(widest(&refused.err) <= 60, "{args:?}: {}", refused.err);
+        let wide = ran(windtunnel(home.path()).args(args).env("COLUMNS", "400").output().unwrap()).err;
+        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(words(&refused.err), words(&wide), "{args:?}");
+    }
+}
+
 /// The blocks of the README between these fences.
 fn blocks(readme: &str) -> Vec<&str> {
     readme.split("```").skip(1).step_by(2).collect()

@@ -10,7 +10,7 @@ use wt_units::parse_duration;
 ///
 /// A trace has a line for each opportunity to send 1504 bytes: its time in milliseconds. At its end it begins anew.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:
+#[command(after_help = "Examples:
   windtunnel lab import --down Verizon-LTE-short.down --up Verizon-LTE-short.up --delay 20ms -o verizon.toml
   windtunnel lab run ./verizon.toml -- curl -o /dev/null http://server/bytes/3MB")]
 pub(super) struct ImportArgs {

@@ -55,7 +55,8 @@ pub(super) struct UpArgs {
 
 /// Pings the server from the client
 #[derive(Debug, Args)]
-#[command(after_help = "Example: windtunnel lab ping adsl -- -c 5 -s 1400")]
+#[command(after_help = "Examples:
+  windtunnel lab ping adsl -- -c 5 -s 1400")]
 pub(super) struct PingArgs {
     #[command(flatten)]
     on: On,
@@ -66,7 +67,8 @@ pub(super) struct PingArgs {
 
 /// Measures with iperf3 from the client to the server
 #[derive(Debug, Args)]
-#[command(after_help = "Example: windtunnel lab iperf3 adsl -- -R -t 10")]
+#[command(after_help = "Examples:
+  windtunnel lab iperf3 adsl -- -R -t 10")]
 pub(super) struct Iperf3Args {
     #[command(flatten)]
     on: On,

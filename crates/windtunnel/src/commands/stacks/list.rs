@@ -5,7 +5,7 @@ use wt_compare::stacks::{ListedFact, ListedProfile, StacksList, list};
 
 /// Lists the stacks that can be compared, and what the others need
 #[derive(Debug, Args)]
-#[command(after_help = "Example:
+#[command(after_help = "Examples:
   windtunnel stacks list --json")]
 pub(super) struct ListArgs {
     /// One JSON object
