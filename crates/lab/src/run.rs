@@ -277,8 +277,13 @@ fn supervise(program: &OsString, argv: impl Iterator<Item = OsString>, beside: B
     let main = match command.spawn() {
         Ok(child) => child.id(),
         Err(error) => {
-            complain(&format!("can't run {}: {error}", program.to_string_lossy()));
-            return if exists(program) { 126 } else { 127 };
+            let (name, is_there) = (program.to_string_lossy(), exists(program));
+            let is_searched = Path::new(program).components().count() == 1;
+            complain(&match (is_there, is_searched) {
+                (false, true) => format!("{name} isn't in PATH: install it, or name it with its folder"),
+                _ => format!("can't run {name}: {error}"),
+            });
+            return if is_there { 126 } else { 127 };
         }
     };
     // As process 1 we also reap whatever the programs leave behind.

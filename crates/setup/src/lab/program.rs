@@ -120,6 +120,8 @@ pub fn run(request: &LabRunRequest, cancel: &Cancel) -> Result<LabRunAnswer, Pro
     let program = request.program.program()?;
     let record = |scenario: &Scenario| request.record.as_ref().map(|record| record.of(scenario)).transpose();
     let running = RunningLab::start(&request.lab, request.control.as_deref(), record)?;
+    // Where there can't be a lab, that is what is told first.
+    request.program.check()?;
     let exit_code = running.run(&program, cancel, |_| {})?;
     let ended = running.lab().ended_by_now();
     let (stats, rtt, programs_skipped) = (running.stats(), running.rtt, running.guard_hits());
@@ -204,6 +206,19 @@ const WITH_PROFILE: &str = "mkdir -m 700 /run/browser-profile /run/browser-tmp |
     TMPDIR=/run/browser-tmp; XDG_CONFIG_HOME=$TMPDIR; XDG_CACHE_HOME=$TMPDIR; export TMPDIR XDG_CONFIG_HOME XDG_CACHE_HOME; exec \"$@\"";
 
 impl LabProgram {
+    /// Whether the program is there that it stands for.
+    ///
+    /// # Errors
+    /// An environment [`Problem`] that says what to install.
+    fn check(&self) -> Result<(), Problem> {
+        match self {
+            Self::Ping { .. } => needs("ping", "apt-get install iputils-ping"),
+            Self::Iperf3 { .. } => needs("iperf3", "apt-get install iperf3"),
+            // Of any program its exit code tells, as a shell's; a browser is looked for.
+            Self::Command { .. } | Self::Browser { .. } => Ok(()),
+        }
+    }
+
     /// As the lab runs it.
     ///
     /// # Errors
@@ -218,7 +233,6 @@ impl LabProgram {
                 Ok(Program { argv: argv.collect(), server: None })
             }
             Self::Iperf3 { options } => {
-                needs("iperf3", "apt-get install iperf3")?;
                 let shell = ["sh", "-c", IPERF3, "iperf3"].map(OsString::from);
                 let argv = shell.into_iter().chain(options.iter().cloned()).collect();
                 Ok(Program { argv, server: Some("exec iperf3 -s -1 >/dev/null".into()) })

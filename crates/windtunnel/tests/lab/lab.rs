@@ -20,7 +20,7 @@ fn the_programs_exit_code_is_passed_through() {
     }
     let missing = run(&["lab", "run", "lan", "--", "no-such-program"]);
     assert_eq!(missing.code, 127);
-    assert!(missing.err.contains("no-such-program"), "{}", missing.err);
+    assert!(missing.err.contains("no-such-program isn't in PATH"), "{}", missing.err);
 }
 
 /// The backends that this user can use here.

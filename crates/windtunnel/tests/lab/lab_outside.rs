@@ -218,6 +218,18 @@ fn where_apparmor_takes_the_rights_the_message_names_the_profile() {
     assert!(profile.code == 0 && profile.out.contains("userns,") && profile.out.contains(&own), "{}", profile.out);
 }
 
+#[test]
+fn a_program_that_a_command_stands_for_and_that_is_not_there_is_named_with_its_package() {
+    let _machine = shared();
+    let home = tempfile::tempdir().unwrap();
+    for (command, package) in [("ping", "iputils-ping"), ("iperf3", "iperf3")] {
+        let told = ran(windtunnel(home.path()).args(["lab", command, "lan"]).env("PATH", "/nowhere").output().unwrap());
+        assert_eq!(told.code, 3, "{command}: {}", told.err);
+        assert!(told.err.contains(&format!("{command} isn't in PATH")), "{}", told.err);
+        assert!(told.err.contains(&format!("apt-get install {package}\n")), "{}", told.err);
+    }
+}
+
 /// Whether each of eleven hops is on its line, and on no other.
 fn eleven(text: &str, router: impl Fn(usize) -> String, server: &str) {
     for hop in 1..=11 {
