@@ -5,14 +5,19 @@ use std::io::{ErrorKind, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd};
 
+/// `SO_TXREHASH` of the kernel's asm-generic/socket.h, which libc doesn't name everywhere.
+const SO_TXREHASH: libc::c_int = 74;
 /// `TCP_ESTABLISHED` of the kernel's `tcp_states.h`.
 const ESTABLISHED: u8 = 1;
 
 /// A TCP connection that sends one packet of data of a given length and sees whether it is acknowledged: what an ordinary
 /// user has in place of raw sockets. It is reset when dropped.
 ///
+/// What is retransmitted takes the same branch as before, past routers that choose it by IPv6's flow label, where the kernel lets a
+/// connection keep that (Linux 5.18 or newer; others change it with every timeout).
+///
 /// # Source
-/// tcp(7) `TCP_INFO`, `TCP_NODELAY`; ip(7) `IP_PMTUDISC_DO`.
+/// tcp(7) `TCP_INFO`, `TCP_NODELAY`; ip(7) `IP_PMTUDISC_DO`; `SO_TXREHASH` and `sk_rethink_txhash()` of include/net/sock.h, RFC 6438.
 #[derive(Debug)]
 pub struct DataProbe {
     stream: TcpStream,
@@ -62,6 +67,8 @@ impl DataProbe {
         let result =
             unsafe { libc::setsockopt(socket.as_fd().as_raw_fd(), level, option, (&raw const whole).cast(), length) };
         check(result, || "forbid fragments of a TCP probe".to_owned())?;
+        // A kernel that doesn't know it goes on with labels that change.
+        let _ = crate::tcp::set(&socket, libc::SOL_SOCKET, SO_TXREHASH, 0, "keep a TCP probe's flow label");
         let stream = socket.begin_connect(&peer)?;
         let io = |what: &str| SysError::io(what.to_owned());
         stream.set_nodelay(true).map_err(io("set TCP_NODELAY of a TCP probe"))?;
@@ -162,6 +169,15 @@ mod tests {
         assert_eq!(probe.copies(), 1);
         let done = until(&probe, |state| state != DataState::Waiting);
         assert_eq!(done, DataState::Acknowledged { again: false });
+    }
+
+    #[test]
+    fn what_is_retransmitted_keeps_its_flow_label_where_the_kernel_can() {
+        let listener = TcpListener::bind("[::1]:0").or_else(|_| TcpListener::bind("127.0.0.1:0")).unwrap();
+        let probe = DataProbe::open(listener.local_addr().unwrap()).unwrap();
+        // Kernels before 5.18 don't know it.
+        let changes = crate::tcp::get_int(&probe.stream, libc::SOL_SOCKET, SO_TXREHASH, "read SO_TXREHASH");
+        assert!(!matches!(changes, Ok(1)), "{changes:?}");
     }
 
     #[test]

@@ -96,7 +96,13 @@ impl AsFd for TcpSocket {
 }
 
 /// Sets an option that is a number.
-fn set(fd: &impl AsFd, level: libc::c_int, option: libc::c_int, value: libc::c_int, doing: &str) -> SysResult<()> {
+pub(crate) fn set(
+    fd: &impl AsFd,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: libc::c_int,
+    doing: &str,
+) -> SysResult<()> {
     // SAFETY: a number has no pointers.
     unsafe { set_struct(fd, level, option, &value, doing) }
 }
@@ -120,7 +126,7 @@ unsafe fn set_struct<T>(
     check(result, || doing.to_owned()).map(drop)
 }
 
-fn get_int(fd: &impl AsFd, level: libc::c_int, option: libc::c_int, doing: &str) -> SysResult<u32> {
+pub(crate) fn get_int(fd: &impl AsFd, level: libc::c_int, option: libc::c_int, doing: &str) -> SysResult<u32> {
     let mut value: libc::c_int = 0;
     let mut length = size_of::<libc::c_int>() as libc::socklen_t;
     // SAFETY: writes at most one int into a live one.
