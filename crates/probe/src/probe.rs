@@ -111,6 +111,11 @@ pub enum ProbeAnswer {
     },
     /// This host's own interface doesn't take packets of that length, or its TCP makes none for this target.
     LocalTooBig,
+    /// Beside that, for a [`Kind::Stream`] or [`Kind::LastingStream`]: what this host's TCP sends to the target at most.
+    StreamLimit {
+        /// The length of the IP packet, bytes.
+        longest: u16,
+    },
     /// The connection of a [`Kind::Stream`] or [`Kind::LastingStream`] is there, and its data has left.
     Connected,
     /// Nothing has acknowledged the data of a [`Kind::LastingStream`] yet.

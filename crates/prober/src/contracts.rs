@@ -20,6 +20,7 @@ fn search() -> SearchAnswer {
         device: Some("eth0".to_owned()),
         device_mtu: Some(1500),
         pmtu: Some(1400),
+        pmtu_at_least: false,
         reverse_pmtu: None,
         kind: PathKind::BlackHole,
         black_hole_hop: None,
@@ -80,6 +81,8 @@ fn sorted(names: &[&'static str]) -> Vec<&'static str> {
 
 #[test]
 fn a_search_is_one_object_and_several_are_a_list() {
+    let bound = SearchAnswer { pmtu_at_least: true, ..search() };
+    assert_eq!(serde_json::to_value(bound).unwrap()["pmtu_at_least"], true);
     let one = MtuAnswer { search: search(), rtt_us: Some(1500.0), reverse: None, scan: None };
     let value = serde_json::to_value(&one).unwrap();
     assert_eq!(names(&value), sorted(&[&SEARCH[..], &["rtt_us"]].concat()));

@@ -101,6 +101,11 @@ impl Evidence {
         self.sizes.range(size.saturating_add(1)..).map(|(_, tally)| tally).filter(|tally| tally.sent > 0)
     }
 
+    /// Forgets what became of longer packets.
+    pub(super) fn forget_above(&mut self, size: u16) {
+        self.sizes.retain(|of, _| *of <= size);
+    }
+
     pub(super) fn of(&self, size: u16) -> SizeTally {
         self.sizes.get(&size).copied().unwrap_or_else(|| SizeTally::new(size, 0))
     }

@@ -4,8 +4,9 @@
 //! carry one packet each. A handshake shows that short packets get through; a packet that vanishes however often it is
 //! retransmitted shows a branch that is narrow and silent.
 
-use super::{Item, Purpose, Search, SizeTally, Stage};
-use crate::{Kind, LossCount, ProbeAnswer, Time, repeats_for};
+use super::report::CLEAR;
+use super::{Finding, Item, Purpose, Search, SizeTally, Stage};
+use crate::{Kind, LossCount, ProbeAnswer, Time, likelihood_ratio, repeats_for};
 use statrs::distribution::{Binomial, DiscreteCDF as _};
 
 /// So many copies must all vanish where packets get lost anyway: more would take seconds, for the kernel doubles its
@@ -17,6 +18,8 @@ const MOST_TIMES: u8 = 3;
 const LONGEST: Time = Time::from_millis(3800);
 /// Connections that lost all copies are called uneven where that happens no more often by chance.
 const BY_CHANCE: f64 = 0.01;
+/// The kernel retransmits no sooner than 200 ms after a packet has left (`TCP_RTO_MIN` of include/net/tcp.h).
+const QUICK: Time = Time::from_millis(100);
 /// A busy machine sees what its connections do so much later.
 const SLACK: Time = Time::from_millis(30);
 
@@ -40,7 +43,9 @@ enum FlowFate {
     Late,
     /// Its data never was.
     Silent,
-    /// Its handshake failed, or its packet can't be that long.
+    /// This host's TCP sends no packet so long.
+    TooLong,
+    /// Its handshake failed.
     Unknown,
 }
 
@@ -75,6 +80,8 @@ pub(super) struct Flows {
     /// How often that was.
     times: u8,
     flows: Vec<Flow>,
+    /// The longest packet that this host's TCP sends, where that is shorter than asked for.
+    longest: Option<u16>,
     /// The target accepts connections.
     pub(super) possible: bool,
 }
@@ -93,7 +100,8 @@ impl Flows {
             ProbeAnswer::Retransmitted { copies } => flow.copies = (copies, at),
             ProbeAnswer::Reached { .. } => flow.fate = FlowFate::Carried,
             ProbeAnswer::Late => flow.fate = FlowFate::Late,
-            ProbeAnswer::LocalTooBig => flow.fate = FlowFate::Unknown,
+            ProbeAnswer::StreamLimit { longest } => self.longest = Some(longest),
+            ProbeAnswer::LocalTooBig => flow.fate = FlowFate::TooLong,
             _ => {}
         }
     }
@@ -119,7 +127,7 @@ impl Search {
         }
         // What waits in the queue leaves before.
         let first = self.packets() + u32::try_from(self.queue.len()).unwrap_or(u32::MAX);
-        self.flows = Flows { asked: Some((packet, first)), times, flows: Vec::new(), possible: true };
+        self.flows = Flows { asked: Some((packet, first)), times, flows: Vec::new(), longest: None, possible: true };
         let kind = if packet.hole { Kind::Stream } else { Kind::LastingStream };
         let item = Item { kind, size: packet.size, ttl: None, purpose: Purpose::Flow };
         self.queue.extend(std::iter::repeat_n(item, usize::from(self.config.flows)));
@@ -187,6 +195,14 @@ impl Search {
         (carried + silent > 0).then_some(FlowTally { size, flows: carried + silent, carried, silent })
     }
 
+    /// That no connection could send a packet of this length, where it isn't the target's MSS that no connection ever exceeds.
+    pub(super) fn flows_too_long(&self) -> Option<Finding> {
+        let (FlowPacket { size, .. }, _) = self.flows.asked.filter(|(asked, _)| Some(*asked) == self.flow_packet())?;
+        let longest = self.flows.longest.filter(|_| self.flow_tally().is_none())?;
+        let by_mss = self.mss.is_some_and(|mss| longest >= mss.saturating_add(self.headers()));
+        (!by_mss).then_some(Finding::FlowsTooLong { size, longest })
+    }
+
     /// Whether some connections carry longer packets than others: by chance, a retransmission would mostly help, and packets that other
     /// probes lose as well say nothing about branches.
     pub(super) fn uneven_flows(&self) -> Option<FlowTally> {
@@ -195,7 +211,9 @@ impl Search {
         let uneven = if hole {
             tally.carried as usize > self.late_flows()
         } else {
-            tally.silent as usize > self.late_flows() && self.silent_by_chance(tally) < BY_CHANCE
+            let differ = self.are_quick(tally) && self.others(tally).lost() == 0 || self.first_copies_differ(tally);
+            let more = tally.silent as usize > self.late_flows() || differ;
+            tally.silent > 0 && more && self.silent_by_chance(tally) < BY_CHANCE
         };
         uneven.then_some(tally)
     }
@@ -206,8 +224,45 @@ impl Search {
         !hole && self.flow_tally().is_some_and(|tally| tally.silent > 0 || self.late_flows() > 0)
     }
 
+    /// Whether the connections' first copies got lost clearly more often than other probes of their length. By chance they wouldn't; on
+    /// a narrow branch they do, and a retransmission may take the other one where the kernel changes flow labels.
+    fn first_copies_differ(&self, tally: FlowTally) -> bool {
+        let (others, first) = (self.others(tally), self.first_copies(tally));
+        self.are_quick(tally) && first.loss() > others.loss() && likelihood_ratio(others, first) >= CLEAR
+    }
+
+    /// Whether the narrowest link takes the packets of all connections before a kernel would retransmit the last of them.
+    fn are_quick(&self, tally: FlowTally) -> bool {
+        self.pace() * tally.flows <= QUICK
+    }
+
+    /// That so many connections had to retransmit what other probes seldom lose, and none lost it for good.
+    pub(super) fn flows_retransmitted(&self) -> Option<Finding> {
+        let hole = self.evidence.passed().is_some_and(|passed| self.hole_at(passed));
+        let tally = self.flow_tally().filter(|tally| !hole && self.first_copies_differ(*tally))?;
+        let late = u32::try_from(self.late_flows()).unwrap_or(u32::MAX);
+        let FlowTally { size, flows, .. } = tally;
+        (self.uneven_flows().is_none() && !self.long_lose_more()).then_some(Finding::FlowsRetransmitted {
+            size,
+            late,
+            flows,
+        })
+    }
+
     fn late_flows(&self) -> usize {
         self.flows.flows.iter().filter(|flow| flow.fate == FlowFate::Late).count()
+    }
+
+    /// The other probes of the connections' length.
+    fn others(&self, tally: FlowTally) -> LossCount {
+        let SizeTally { answered, silent, .. } = self.evidence.of(tally.size);
+        self.arms[1].plus(LossCount { sent: answered + silent, answered })
+    }
+
+    /// What the connections sent first.
+    fn first_copies(&self, tally: FlowTally) -> LossCount {
+        let late = u32::try_from(self.late_flows()).unwrap_or(u32::MAX);
+        LossCount { sent: tally.flows, answered: tally.carried.saturating_sub(late) }
     }
 
     /// How probably so many connections or more lose all copies of their packet where as much gets lost as may well be: by what the
@@ -216,11 +271,7 @@ impl Search {
     fn silent_by_chance(&self, tally: FlowTally) -> f64 {
         let silent = self.flows.flows.iter().filter(|flow| flow.fate == FlowFate::Silent);
         let copies = silent.map(|flow| flow.copies.0).min().unwrap_or(0);
-        let SizeTally { answered, silent, .. } = self.evidence.of(tally.size);
-        let others = self.arms[1].plus(LossCount { sent: answered + silent, answered });
-        let late = u32::try_from(self.late_flows()).unwrap_or(u32::MAX);
-        let first = LossCount { sent: tally.flows, answered: tally.carried.saturating_sub(late) };
-        let lost = others.interval().1.min(first.interval().1);
+        let lost = self.others(tally).interval().1.min(self.first_copies(tally).interval().1);
         let each = lost.powi(i32::try_from(copies).unwrap_or(i32::MAX)).clamp(0.0, 1.0);
         Binomial::new(each, tally.flows.into())
             .map_or(1.0, |chance| chance.sf(u64::from(tally.silent).saturating_sub(1)))

@@ -8,6 +8,8 @@
 //! Paths whose MTU changes from packet to packet (balancing of packets over unequal links): it shows as size-dependent
 //! loss. Where flows are balanced, connections of their own show it.
 
+/// What this host's TCP doesn't send.
+mod bounded;
 /// Whether routers keep "don't fragment".
 mod dont_fragment;
 /// Tallies, hints and hops.
@@ -33,6 +35,7 @@ pub use flows::FlowTally;
 pub use report::{Clamp, Finding, Hint, Hop, PathKind, SearchReport, SizeTally};
 
 use crate::{Answer, Kind, LossCount, Machine, Probe, ProbeAnswer, Rtt, Time};
+use bounded::BeyondStreams;
 use evidence::{Evidence, Fate};
 use flows::Flows;
 use rand_chacha::ChaCha8Rng;
@@ -98,6 +101,8 @@ enum Purpose {
     There,
     /// To see whether a connection of its own carries it.
     Flow,
+    /// To see whether the target answers datagrams at all.
+    Datagram,
     /// To see whether the hop at which it ends still sees "don't fragment".
     Fragment,
 }
@@ -186,6 +191,7 @@ pub struct Search {
     above: Above,
     /// The longest packet that this host's TCP sends to the target.
     stream_limit: u16,
+    beyond: BeyondStreams,
     /// Streams were begun with.
     streaming: bool,
     sweeps: u32,
@@ -249,6 +255,7 @@ impl Search {
             short_answers: false,
             above: Above::default(),
             stream_limit: u16::MAX,
+            beyond: BeyondStreams::default(),
             streaming: false,
             sweeps: 0,
             swept: 0,
@@ -525,6 +532,7 @@ impl Machine for Search {
                     self.quoted_mss.entry(ttl).or_insert((from, mss));
                 }
             }
+            ProbeAnswer::StreamLimit { longest } => self.beyond.longest = Some(longest),
             ProbeAnswer::LocalTooBig if flight.item.kind == Kind::Stream => {
                 self.stream_limit = self.stream_limit.min(flight.item.size.saturating_sub(1));
                 self.set_fate(index, Fate::Void);

@@ -21,7 +21,7 @@ impl Search {
         self.lowered().is_some()
     }
 
-    fn headers(&self) -> u16 {
+    pub(super) fn headers(&self) -> u16 {
         if self.config.v6 { 60 } else { 40 }
     }
 

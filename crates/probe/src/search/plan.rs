@@ -11,7 +11,7 @@ const SHORT: [u16; 2] = [296, 68];
 /// What is tried when none of these got through.
 const TINY: [u16; 6] = [68, 128, 256, 296, 508, 576];
 /// Nearly every path carries packets of this length.
-const COMMON: u16 = 1280;
+pub(super) const COMMON: u16 = 1280;
 /// Sizes of one later burst.
 const FAN_OUT: usize = 28;
 /// As many probes of the PMTU itself show a loss of 30 % in 998 of 1000 cases, with those of the first burst.
@@ -22,9 +22,9 @@ const REFUSALS: u32 = 3;
 /// at once and then once a second (`icmp_ratelimit` of icmp(7), `XRLIM_BURST_FACTOR` of net/ipv4/icmp.c).
 const RATION: u32 = 12;
 /// For so long nothing is asked of routers that ration what they say: most say something once a second.
-const RATION_PAUSE: Time = Time::from_millis(1100);
+pub(super) const RATION_PAUSE: Time = Time::from_millis(1100);
 /// So often: on a busy path the only word of a pause may be lost, or come too late.
-const PATIENCE: u8 = 2;
+pub(super) const PATIENCE: u8 = 2;
 /// Rounds that may say nothing before it's over.
 const MOST_VOIDS: u32 = 3;
 /// How far a hole is looked for when nothing tells how many hops there are.
@@ -110,14 +110,14 @@ impl Search {
         }
     }
 
-    fn plan_sizes(&mut self) {
+    pub(super) fn plan_sizes(&mut self) {
         if std::mem::take(&mut self.back) {
             self.kind = 0;
             self.forget(false);
             return self.begin();
         }
-        if self.leaves_streams() {
-            return self.begin();
+        if self.looks_beyond_streams() {
+            return;
         }
         let Some(passed) = self.evidence.passed() else { return self.nothing_got_through() };
         if self.voids <= MOST_VOIDS && self.is_scarcely_answered(passed) {
@@ -227,36 +227,15 @@ impl Search {
         })
     }
 
-    /// Where this host's TCP makes no packets of the sizes that count, datagrams tell all: with answers that are rationed, a
-    /// mixture of both would take what is unsaid for lost.
-    fn leaves_streams(&mut self) -> bool {
-        let passed = self.evidence.passed().unwrap_or(0);
-        let all_that_it_makes = passed == self.stream_limit && (self.hole_at(passed) || self.may_be_lied_to(passed));
-        let short = self.stream_limit < COMMON || passed > self.stream_limit || all_that_it_makes;
-        let udp = self.config.kinds.iter().position(|kind| *kind == Kind::Udp);
-        let (true, Some(udp)) = (self.method() == Kind::Stream && self.streaming && short, udp) else { return false };
-        self.change_to(udp);
-        true
-    }
-
-    /// Whether this host's TCP may hold itself to an MTU that a router named and that isn't its link's: a longer packet got through, or
-    /// the router kept silent of what is just longer although it was given time.
-    fn may_be_lied_to(&self, passed: u16) -> bool {
-        let longer = |flight: &Flight| flight.item.purpose == Purpose::Hint && flight.item.size > passed;
-        let asked = self.flights.iter().filter(|flight| longer(flight) && flight.of_evidence == self.begun);
-        let got_through = asked.clone().any(|flight| flight.fate == Fate::Answered);
-        got_through || self.pauses >= PATIENCE && self.is_unsaid_of(passed.saturating_add(1), passed)
-    }
-
     /// Whether this size was never called too long, where longer ones were.
-    fn is_unsaid_of(&self, size: u16, passed: u16) -> bool {
+    pub(super) fn is_unsaid_of(&self, size: u16, passed: u16) -> bool {
         let told = self.told_above(passed);
         let longer = told.range(size.saturating_add(1)..).any(|(_, (refused, _))| *refused > 0);
         longer && told.get(&size).is_some_and(|(refused, silent)| *refused == 0 && *silent > 0)
     }
 
     /// Goes on with another kind of probe, of which nothing is known but what routers said.
-    fn change_to(&mut self, kind: usize) {
+    pub(super) fn change_to(&mut self, kind: usize) {
         self.kind = kind;
         self.forget(true);
     }
@@ -516,6 +495,7 @@ impl Search {
                     self.push(*size, 1);
                 }
             }
+            None if self.goes_back_to_streams() => {}
             None => {
                 self.undecided = true;
                 self.finish();

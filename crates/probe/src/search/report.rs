@@ -80,10 +80,34 @@ pub enum Finding {
     RandomLoss,
     /// Long packets get lost more often than short ones, and fewer or none where they leave slower.
     LossByRate,
+    /// Longer packets may well get through: this host's TCP sends none to the target, and the target answers nothing else.
+    LowerBound {
+        /// The MSS that the target named, bytes, if that is why; `None` where this host holds itself to an MTU of a route, or that a router
+        /// named.
+        mss: Option<u16>,
+    },
+    /// Connections that would show other branches of a load balancer sent nothing: this host holds its TCP to shorter packets.
+    FlowsTooLong {
+        /// The length that they should have had, bytes.
+        size: u16,
+        /// The longest that this host's TCP sends, bytes.
+        longest: u16,
+    },
+    /// Connections lost packets clearly more often than other probes of that length, and carried them when they had been retransmitted.
+    FlowsRetransmitted {
+        /// The length of their packets, bytes.
+        size: u16,
+        /// Connections that retransmitted them.
+        late: u32,
+        /// All connections that sent one.
+        flows: u32,
+    },
     /// What had got through before didn't any more.
     PathChanged,
     /// The target refuses connections at the port, and that is all that it answers.
     PortRefused,
+    /// The target accepts connections at the port, or answered some probe, and it can't be told what gets through.
+    LittleAnswered,
     /// Nothing answered at all.
     Unreachable {
         /// The code of an ICMP "unreachable", if one came.
@@ -197,6 +221,14 @@ pub struct SearchReport {
     pub rounds: u32,
 }
 
+impl SearchReport {
+    /// Whether longer packets than [`pmtu`](Self::pmtu) may well get through.
+    #[must_use]
+    pub fn is_lower_bound(&self) -> bool {
+        self.pmtu.is_some() && self.findings.iter().any(|finding| matches!(finding, Finding::LowerBound { .. }))
+    }
+}
+
 impl Search {
     /// What is known now; the outcome when the machine is done.
     #[must_use]
@@ -251,6 +283,8 @@ impl Search {
             PathKind::DfCleared
         } else if self.clamp(pmtu).is_some() {
             PathKind::Clamped
+        } else if self.is_lower_bound(pmtu) {
+            PathKind::Inconclusive
         } else if self.echo_blocked() {
             PathKind::IcmpBlocked
         } else {
@@ -341,8 +375,12 @@ impl Search {
         if self.scarce {
             found.push(Finding::TooFewAnswers);
         } else if self.evidence.passed().is_none() {
-            let refused = self.refused.then_some(Finding::PortRefused);
-            let nothing = refused.unwrap_or(Finding::Unreachable { code: self.unreachable });
+            let answered = self.open || self.flights.iter().any(|flight| flight.fate == Fate::Answered);
+            let nothing = match (self.refused, answered) {
+                (true, _) => Finding::PortRefused,
+                (false, true) => Finding::LittleAnswered,
+                (false, false) => Finding::Unreachable { code: self.unreachable },
+            };
             found.extend(Some(nothing).filter(|_| self.stage == Stage::Done));
         } else if self.echo_blocked() {
             found.push(Finding::EchoBlocked);
@@ -353,6 +391,10 @@ impl Search {
         if let Some((told, lost)) = self.hole_above() {
             found.push(Finding::HoleAbove { told, lost });
         }
+        if self.evidence.passed().is_some_and(|pmtu| self.is_lower_bound(pmtu)) {
+            found.push(Finding::LowerBound { mss: self.mss });
+        }
+        found.extend(self.flows_too_long().or_else(|| self.flows_retransmitted()));
         if self.short_answers {
             found.push(Finding::EchoLostOnItsWayBack);
         }

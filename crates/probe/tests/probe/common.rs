@@ -87,6 +87,8 @@ pub struct Net {
     pub spent: bool,
     /// This host's kernel retransmits what its connections carry.
     pub retransmits: bool,
+    /// What it retransmits may take another branch.
+    pub rehashes: bool,
     /// "Port unreachable": how many at once and per second.
     pub udp: Option<(f64, f64)>,
     /// Whether routers say "time exceeded".
@@ -123,6 +125,7 @@ impl Net {
             branch: None,
             spent: false,
             retransmits: false,
+            rehashes: false,
             udp: Some((6.0, 1.0)),
             expires: true,
             mss: 1460,
@@ -217,11 +220,15 @@ impl World<'_> {
     fn travel(&mut self, probe: &Probe, now: Time) -> Vec<Answer> {
         let first = self.once(probe, now);
         let stream = matches!(probe.kind, Kind::Stream | Kind::LastingStream);
+        if let Some(local) = first.filter(|answer| stream && answer.said == ProbeAnswer::LocalTooBig) {
+            let longest = self.net.stream_limit.min(self.net.links[0].mtu);
+            return vec![Answer { said: ProbeAnswer::StreamLimit { longest }, ..local }, local];
+        }
         if !stream || !self.net.retransmits {
             return first.into_iter().collect();
         }
         let (id, from, rtt) = (probe.id, Some(self.net.target()), self.net.rtt);
-        if !self.net.tcp || first.is_some_and(|answer| answer.said == ProbeAnswer::LocalTooBig) {
+        if !self.net.tcp {
             return first.into_iter().collect();
         }
         let connected = Answer { id, at: now + rtt, from, said: ProbeAnswer::Connected };
@@ -238,8 +245,9 @@ impl World<'_> {
         let mut at = now + rtt * 3 + Duration::from_millis(200);
         for copies in 2..=6 {
             answers.push(Answer { id, at, from, said: ProbeAnswer::Retransmitted { copies } });
-            if let Some(answer) = self.once(probe, at - rtt) {
-                answers.push(Answer { said: ProbeAnswer::Late, ..answer });
+            let number = if self.net.rehashes { probe.id + 1000 * copies } else { probe.id };
+            if let Some(answer) = self.once(&Probe { id: number, ..*probe }, at - rtt) {
+                answers.push(Answer { id, said: ProbeAnswer::Late, ..answer });
                 break;
             }
             at += rto * (1 << (copies - 2));

@@ -4,7 +4,7 @@ use crate::common::{Link, Net, RunCost, rng, run};
 use crate::search::{ALL, USERS, config, everybody};
 use rand::RngExt as _;
 use std::time::Duration;
-use wt_probe::{FlowTally, PathKind, Search, SearchConfig, SearchReport};
+use wt_probe::{Finding, FlowTally, PathKind, Search, SearchConfig, SearchReport};
 
 const FLOWS: u8 = 12;
 
@@ -136,6 +136,37 @@ fn loss_that_probes_were_spared_shows_by_the_connections() {
     }
     // One in 800 was wrong when only the other probes' losses counted.
     assert!(wrong.len() <= 2, "{} of {}: {wrong:?}", wrong.len(), USERS.len() as u64 * 2 * SEEDS);
+}
+
+#[test]
+fn retransmissions_that_take_another_branch_hide_no_narrow_one() {
+    let mut narrow = 0;
+    for kinds in &USERS[..2] {
+        for seed in 0..100 {
+            let net = Net { rehashes: true, ..balanced(1400, true, false, wide(true, seed)) };
+            let branch = net.branch.map(|(links, _, others)| (links, by_chance as fn(u32, u64) -> bool, others));
+            let net = Net { branch, ..net };
+            let (report, _) = find(&net, config(&net, kinds));
+            let Some(FlowTally { carried, silent, .. }) = report.flows else { panic!("{report:#?}") };
+            let said = report.findings.iter().any(|finding| matches!(finding, Finding::FlowsRetransmitted { .. }));
+            assert!(silent == 0 || report.kind == PathKind::NarrowBranch, "{seed}, {carried} carried: {report:#?}");
+            narrow += u32::from(report.kind == PathKind::NarrowBranch || said);
+        }
+    }
+    // Of twelve connections two or fewer take the branch first in 2 of 100 runs.
+    assert!(narrow >= 190, "{narrow} of 200");
+}
+
+#[test]
+fn connections_that_this_host_keeps_short_are_not_left_out_without_a_word() {
+    // What a router named a moment ago, and a target's own MSS that no connection exceeds.
+    for (mss, said) in [(1460, true), (1360, false)] {
+        let net = Net { stream_limit: 1400, mss, retransmits: true, ..wide(false, 3) };
+        let (report, _) = find(&net, config(&net, &ALL));
+        assert_eq!((report.pmtu, report.flows), (Some(1500), None), "{report:#?}");
+        let finding = Finding::FlowsTooLong { size: 1500, longest: 1400 };
+        assert_eq!(report.findings.contains(&finding), said, "{report:#?}");
+    }
 }
 
 #[test]

@@ -334,6 +334,36 @@ fn a_kernel_that_remembers_the_path_mtu_sends_no_longer_segments_and_the_answer_
 }
 
 #[test]
+fn what_tcp_has_shown_stays_where_the_target_answers_no_datagrams() {
+    let rationed = [None, Some((1.0, 0.0))];
+    for (v6, limits) in [(false, [1040, 1400, 1492]), (true, [1060, 1400, 1492])] {
+        for (limit, udp) in limits.into_iter().flat_map(|limit| rationed.map(|udp| (limit, udp))) {
+            for icmp in [true, false] {
+                let mut net = Net { v6, udp, stream_limit: limit, retransmits: true, ..Net::new(5) };
+                net.links = [1500; 4].map(Link::mtu).to_vec();
+                let (report, ran) = find(&net, &[Kind::Stream, Kind::Udp]);
+                assert_eq!((report.pmtu, report.kind), (Some(limit), PathKind::Inconclusive), "{udp:?}: {report:#?}");
+                assert!(report.is_lower_bound() && report.hole.is_none(), "{report:#?}");
+                assert!(ran.time <= Duration::from_secs(4), "{limit}, {udp:?}: {:?}", ran.time);
+                // What TCP's packets show of shorter ones is no lower bound.
+                net.links[2] = Link { icmp, ..Link::mtu(1300) };
+                let (report, _) = find(&net, &[Kind::Stream, Kind::Udp]);
+                let least = limit.min(1300);
+                assert_eq!((report.pmtu, report.is_lower_bound()), (Some(least), limit < 1300), "{udp:?}: {report:#?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_target_that_accepts_connections_and_carries_no_data_is_not_said_to_answer_nothing() {
+    let mut net = Net { udp: None, retransmits: true, ..Net::new(5) };
+    net.links[1].drop_above = Some(60);
+    let (report, _) = find(&net, &[Kind::Stream, Kind::Udp]);
+    assert_eq!((report.pmtu, &report.findings[..]), (None, &[Finding::LittleAnswered][..]), "{report:#?}");
+}
+
+#[test]
 fn without_tcp_and_udp_echo_is_enough_and_without_all_it_says_that_nothing_answers() {
     let net = Net::new(2);
     assert_eq!(find(&net, &[Kind::Echo]).0.pmtu, Some(1400));

@@ -56,6 +56,9 @@ pub struct SearchAnswer {
     pub device_mtu: Option<u16>,
     /// The largest packet that gets through, bytes; `None` if nothing answered.
     pub pmtu: Option<u16>,
+    /// Whether longer ones may well get through, and only this host's probes can't be longer; left out where that isn't so.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub pmtu_at_least: bool,
     /// The largest packet that comes back, bytes, where that shows.
     pub reverse_pmtu: Option<u16>,
     /// What is the matter with the path.
@@ -223,6 +226,7 @@ impl SearchAnswer {
             device: Some(target.device.clone()),
             device_mtu: Some(target.mtu),
             pmtu: report.pmtu,
+            pmtu_at_least: report.is_lower_bound(),
             reverse_pmtu: report.reverse_pmtu,
             kind: report.kind,
             black_hole_hop: report.hole.map(HopAnswer::from),
@@ -233,7 +237,7 @@ impl SearchAnswer {
             best_size: report.pmtu,
             method: report.method.map(method),
             hints: report.hints.iter().map(HintAnswer::from).collect(),
-            findings: findings(report),
+            findings: findings(target, report),
             packets: cost.packets,
             probes: report.packets,
             rounds: report.rounds,
@@ -254,6 +258,7 @@ impl SearchAnswer {
             device: None,
             device_mtu: None,
             pmtu: None,
+            pmtu_at_least: false,
             reverse_pmtu: None,
             kind: PathKind::Inconclusive,
             black_hole_hop: None,

@@ -30,6 +30,15 @@ pub fn unanswered(target: &Target, report: &SearchReport) -> Problem {
             )
             .hint("run it as root (CAP_NET_RAW): its refusals then tell sizes; or name an open port, as HOST:PORT");
     }
+    if report.findings.contains(&Finding::LittleAnswered) {
+        let what = format!("what gets through to {} ({}) can't be told", target.name, target.ip);
+        return Problem::new(Fault::Remote, what)
+            .because(format!(
+                "it answers, but nothing that tells sizes: no data on TCP connections to port {}, and no ICMP echo or UDP",
+                target.port
+            ))
+            .hint("run it as root (CAP_NET_RAW), or name another TCP port that is open there, as HOST:PORT");
+    }
     let code = report.findings.iter().find_map(|finding| match finding {
         Finding::Unreachable { code } => *code,
         _ => None,
@@ -54,7 +63,7 @@ pub(super) const fn method(kind: Kind) -> &'static str {
 }
 
 /// What else was found.
-pub(super) fn findings(report: &SearchReport) -> Vec<String> {
+pub(super) fn findings(target: &Target, report: &SearchReport) -> Vec<String> {
     let words = report.findings.iter().map(|finding| match finding {
         Finding::EchoBlocked => "the target answers no ICMP echo".to_owned(),
         Finding::AbsurdHints { count } => format!("{count} ICMP messages named an impossible MTU; they were ignored"),
@@ -78,6 +87,24 @@ pub(super) fn findings(report: &SearchReport) -> Vec<String> {
             "too few probes were answered to tell what vanishes: answers are rationed, or nearly all get lost"
                 .to_owned()
         }
+        Finding::LowerBound { mss: Some(mss) } => {
+            format!("longer ones can't be tried: TCP's MSS is {mss}, and the target answers no datagrams")
+        }
+        Finding::LowerBound { mss: None } => format!(
+            "longer ones can't be tried: this host holds itself to that size (ip route get {} shows a route's MTU or a path MTU that it \
+             has learnt), and the target answers no datagrams",
+            target.ip
+        ),
+        Finding::FlowsTooLong { size, longest } => format!(
+            "other branches of a load balancer weren't looked for: this host sends no TCP packets of {size} bytes there, but {longest} \
+             (ip route get {} shows a route's MTU or a path MTU that it has learnt)",
+            target.ip
+        ),
+        Finding::FlowsRetransmitted { size, late, flows } => format!(
+            "{late} of {flows} TCP connections had to retransmit packets of {size} bytes that other probes don't lose: a branch of a load \
+             balancer may be narrower, and retransmissions take another one"
+        ),
+        Finding::LittleAnswered => "it answers, but nothing that tells sizes".to_owned(),
         Finding::PathChanged => {
             "what had got through before didn't any more: the path changed or broke, or answers are rationed".to_owned()
         }

@@ -124,7 +124,7 @@ pub fn path(request: &PathRequest, cancel: &Cancel, events: &mut dyn FnMut(PathE
         rwin_bytes: None,
         initcwnd: windows.map(|windows| windows.initcwnd),
         cell_us: cells.map(|cells| micros(cells.each)),
-        link_guess: link_guess(report.pmtu, cells, target),
+        link_guess: link_guess(report.pmtu.filter(|_| !report.is_lower_bound()), cells, target),
         source: target.source,
         count: trips.as_ref().map(|trips| trips.count),
         cut_after: trips.is_some_and(|trips| trips.count.sent < request.pings).then_some(LONGEST),

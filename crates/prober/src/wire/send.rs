@@ -125,13 +125,16 @@ impl Wire {
                 }
                 (DataState::Refused, None) => tell(ProbeAnswer::Refused),
                 (DataState::Open { mss, .. }, None) => tell(ProbeAnswer::Open { mss, sack: false }),
-                (DataState::Open { .. }, Some(ip_len)) => match stream.probe.send(ip_len) {
+                (DataState::Open { longest, .. }, Some(ip_len)) => match stream.probe.send(ip_len) {
                     Ok(()) => {
                         tell(ProbeAnswer::Connected);
                         stream.sent = Some(at);
                         return true;
                     }
-                    Err(_) => tell(ProbeAnswer::LocalTooBig),
+                    Err(_) => {
+                        tell(ProbeAnswer::StreamLimit { longest });
+                        tell(ProbeAnswer::LocalTooBig);
+                    }
                 },
                 (DataState::Acknowledged { again: false }, _) => tell(ProbeAnswer::Reached { ttl: None }),
                 (DataState::Acknowledged { again: true }, _) => tell(ProbeAnswer::Late),

@@ -16,7 +16,8 @@ pub(super) fn show(answers: &[MtuAnswer]) {
 fn show_host(answer: &MtuAnswer, hosts: usize) {
     let search = &answer.search;
     let (Some(pmtu), Some(address)) = (search.pmtu, search.address) else { return };
-    say!("{} ({address}): packets of up to {pmtu} bytes get through", search.target);
+    let bound = if search.pmtu_at_least { "at least" } else { "up to" };
+    say!("{} ({address}): packets of {bound} {pmtu} bytes get through", search.target);
     let scanned = answer.scan.as_ref().and_then(|scan| scan.threshold);
     say!(
         "  {}",
@@ -88,6 +89,7 @@ fn sentence(search: &SearchAnswer, pmtu: u16) -> String {
             format!("clean: all that {} takes gets through", search.device.as_deref().unwrap_or("the device"))
         }
         PathKind::Clean | PathKind::Clamped => "clean: routers say so when packets are longer".to_owned(),
+        PathKind::Inconclusive if search.pmtu_at_least => "inconclusive: longer ones may get through, too".to_owned(),
         PathKind::Inconclusive => "it can't be said why".to_owned(),
     }
 }

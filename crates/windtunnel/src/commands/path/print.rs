@@ -12,7 +12,8 @@ pub(super) fn text(answer: &PathAnswer) -> String {
         ("path to", format!("{}{address}", search.target)),
         ("adapter", format!("{device}{mtu}, address {}", answer.source)),
     ];
-    let pmtu = search.pmtu.map_or("?".to_owned(), |pmtu| pmtu.to_string());
+    let least = if search.pmtu_at_least { "at least " } else { "" };
+    let pmtu = search.pmtu.map_or("?".to_owned(), |pmtu| format!("{least}{pmtu}"));
     let hop = search.black_hole_hop.map_or(String::new(), |hop| format!(" behind hop {} ({})", hop.ttl, hop.address));
     rows.push(("path MTU there", format!("{pmtu} bytes, {}{hop}", search.kind.word())));
     if let Some(reverse) = search.reverse_pmtu {
@@ -21,6 +22,7 @@ pub(super) fn text(answer: &PathAnswer) -> String {
     if let Some(mss) = search.mss {
         rows.push(("MSS of the target", format!("{mss} bytes")));
     }
+    rows.extend(search.findings.iter().map(|finding| ("finding", finding.clone())));
     rows.push(("link, probably", answer.link_guess.to_owned()));
     rows.extend(measured(answer));
     let mut text: String = rows.iter().map(|(name, value)| format!("{name:<18} {value}\n")).collect();
