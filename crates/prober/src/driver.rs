@@ -16,6 +16,9 @@ use wt_trial::Cancel;
 /// Packets a second for each host, if nothing else is said.
 pub(crate) const DEFAULT_PPS: u32 = 2000;
 
+/// So many leave at once, if no rate was asked for; what follows keeps to the rate.
+const BURST: u32 = 64;
+
 /// A machine and its target.
 struct Job<'a> {
     target: &'a Target,
@@ -78,9 +81,8 @@ impl Driver {
     pub(crate) fn open(v6: bool, hosts: usize, options: &ProbeOptions, cancel: &Cancel) -> Result<Self, Problem> {
         let seed = options.seed();
         let pps = options.pps.unwrap_or(DEFAULT_PPS * u32::try_from(hosts.clamp(1, 10)).unwrap_or(1));
-        // A burst is as large as a first burst of ours; what follows keeps to the rate.
         let wire = Wire::open(v6, options.unprivileged, hosts, seed)?;
-        Ok(Self { wire, pacer: Pacer::new(pps, 64), seed, cancel: cancel.clone() })
+        Ok(Self { wire, pacer: Pacer::new(pps, burst(options.pps)), seed, cancel: cancel.clone() })
     }
 
     /// The same, for probes of which no more than `burst` leave at once.
@@ -197,6 +199,18 @@ impl Driver {
         let cost = Cost { packets: run.packets, time: now().saturating_sub(begin) };
         Ok((cost, run.jobs.into_iter().map(|job| job.failed).collect()))
     }
+}
+
+/// How many probes may leave at once: as many as a first burst of ours has, and where a rate was asked for, no more than it lets leave in a
+/// twentieth of a second.
+fn burst(asked: Option<u32>) -> u32 {
+    asked.map_or(BURST, |pps| (pps / 20).clamp(1, BURST))
+}
+
+/// What a search or trace may take where a rate was asked for: so much more than else as so many packets to each host take at that rate.
+pub(crate) fn limit_at_rate(limit: Duration, hosts: usize, packets: u32, options: &ProbeOptions) -> Duration {
+    let all = u32::try_from(hosts).unwrap_or(u32::MAX).saturating_mul(packets);
+    options.pps.map_or(limit, |pps| limit + Duration::from_secs(u64::from(all / pps.max(1))))
 }
 
 /// Between two looks at whether somebody asked to stop.
@@ -382,4 +396,27 @@ fn side(marks: &HashMap<(IpAddr, Mark), u32>, from: IpAddr, port: u16, heard: Tc
 
 fn udp_payload(ip: &IpAddr, ip_len: u16) -> u16 {
     ip_len.saturating_sub(if ip.is_ipv6() { 48 } else { 28 }).max(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_that_was_asked_for_holds_from_the_first_packet_on() {
+        for (asked, at_once) in
+            [(None, 64), (Some(1), 1), (Some(10), 1), (Some(100), 5), (Some(1280), 64), (Some(100_000), 64)]
+        {
+            assert_eq!(burst(asked), at_once, "{asked:?}");
+        }
+    }
+
+    #[test]
+    fn who_asks_for_a_packet_a_second_gets_the_time_that_a_search_takes_so() {
+        let at = |pps| ProbeOptions { pps, ..ProbeOptions::default() };
+        let minute = Duration::from_secs(60);
+        assert_eq!(limit_at_rate(minute, 2, 200, &at(None)), minute);
+        assert_eq!(limit_at_rate(minute, 2, 200, &at(Some(1))), minute + Duration::from_secs(400));
+        assert_eq!(limit_at_rate(minute, 2, 200, &at(Some(2000))), minute);
+    }
 }

@@ -1,6 +1,6 @@
 use super::memory::ToldMtus;
 use crate::ProbeOptions;
-use crate::driver::{Cost, Driver, SearchPass};
+use crate::driver::{Cost, Driver, SearchPass, limit_at_rate};
 use crate::target::Target;
 use crate::waves::waves;
 use std::time::Duration;
@@ -13,8 +13,10 @@ const FEW: usize = 4;
 /// TCP connections that look for other branches, if nothing else is said: one of two equal branches is missed once in
 /// 4096 times.
 const FLOWS: u8 = 12;
-/// No search takes longer.
+/// No search takes longer, unless a low rate was asked for.
 const LIMIT: Duration = Duration::from_secs(60);
+/// Packets of one host's search, where more than a black hole is the matter with the path.
+const PACKETS: u32 = 200;
 
 /// What searches found and cost.
 #[derive(Debug, Clone)]
@@ -56,6 +58,7 @@ pub fn search(
         let kinds = driver.kinds();
         let handshake = kinds.contains(&Kind::OldSegment) || kinds.contains(&Kind::Stream);
         let patient = wave.len() <= FEW;
+        let limit = limit_at_rate(LIMIT, wave.len(), PACKETS, options);
         let flows = if driver.streams() { flows.unwrap_or(if patient { FLOWS } else { 1 }) } else { 1 };
         let config = |i: usize| SearchConfig {
             max: targets[i].mtu,
@@ -70,11 +73,11 @@ pub fn search(
         let mut machines: Vec<Search> = wave.iter().map(|i| Search::new(config(*i), options.rng(*i as u64))).collect();
         let (spent, reverse_pmtu, on_top, failed) = if let ([only], [machine]) = (&wave[..], &mut machines[..]) {
             let SearchPass { cost, reverse_pmtu, on_top, failed } =
-                driver.search_both_ways(&targets[*only], machine, LIMIT)?;
+                driver.search_both_ways(&targets[*only], machine, limit)?;
             (cost, reverse_pmtu, on_top, vec![failed])
         } else {
             let pairs = wave.iter().zip(&mut machines).map(|(i, machine)| (&targets[*i], machine as &mut dyn Machine));
-            let (spent, failed) = driver.run_all(pairs.collect(), LIMIT)?;
+            let (spent, failed) = driver.run_all(pairs.collect(), limit)?;
             (spent, None, Cost::default(), failed)
         };
         (cost, reverse) = (cost.plus(spent), reverse.plus(on_top));

@@ -1,5 +1,5 @@
 use super::TraceRequest;
-use crate::driver::{Cost, Driver};
+use crate::driver::{Cost, Driver, limit_at_rate};
 use crate::names::names_of;
 use crate::target::{Target, offered};
 use crate::waves::waves;
@@ -10,8 +10,10 @@ use wt_probe::{Kind, Machine, Trace, TraceConfig};
 use wt_problem::Problem;
 use wt_trial::Cancel;
 
-/// No trace takes longer.
+/// No trace takes longer, unless a low rate was asked for.
 const LIMIT: Duration = Duration::from_secs(30);
+/// Hops that are asked, and each of them a second time.
+const ASKED: u32 = 2 * 30;
 /// Names are waited for no longer.
 const NAMES: Duration = Duration::from_millis(500);
 
@@ -39,9 +41,11 @@ pub(crate) fn trace_all(
             max: target.mtu,
             offered: offered(target),
         };
+        let packets = ASKED * (u32::from(request.probes) * u32::from(request.flows) + 1);
+        let limit = limit_at_rate(LIMIT, wave.len(), packets, &request.options);
         let mut machines: Vec<Trace> = wave.iter().map(|i| Trace::new(config(&targets[*i]))).collect();
         let pairs = wave.iter().zip(&mut machines).map(|(i, machine)| (&targets[*i], machine as &mut dyn Machine));
-        let (spent, failed) = driver.run_all(pairs.collect(), LIMIT)?;
+        let (spent, failed) = driver.run_all(pairs.collect(), limit)?;
         cost = cost.plus(spent);
         for ((i, machine), failed) in wave.into_iter().zip(machines).zip(failed) {
             traces[i] = Some(failed.map_or(Ok(machine), Err));
