@@ -130,6 +130,11 @@ impl DelayedAnswer {
             State::Waiting if counts.ended || now >= self.begun + THINKING => self.state = State::Done,
             // The request may still be on its way out.
             State::Waiting => (self.counts.sent, self.unacked) = (counts.sent, now),
+            // An end that brings nothing is no part of the flight, whenever it comes.
+            State::Flying if counts.ended && counts.bytes == seen && self.probe.is_none() => {
+                self.counts.ended = true;
+                self.state = State::Done;
+            }
             State::Flying if counts.bytes > seen || counts.ended => self.grow(now, before, counts),
             State::Flying if self.acked && now >= self.grown + self.pause() => {
                 self.state = State::Over { deadline: now + PATIENCE };
@@ -220,8 +225,9 @@ impl DelayedAnswer {
         if self.acked && !first && quiet(before) >= self.pause() {
             self.more = !counts.ended;
             self.state = State::Done;
-        } else if self.acked && !soon {
-            // Nobody has looked for too long, or the flight goes on for longer than that: they can't be told apart.
+        } else if self.acked && !soon && !(first && count == 1) {
+            // Nobody has looked for too long, or the flight goes on for longer than that: they can't be told apart. One segment is of
+            // one flight.
             self.state = State::Missed;
         } else if count == 1 && !first && !counts.ended && quiet(now) >= LEAST_PAUSE.max(self.opened.rtt * 3 / 2) {
             self.probe = Some(counts);
@@ -311,6 +317,20 @@ mod tests {
         }
         let nothing = watch(opened(536, 5), &[]).unwrap();
         assert_eq!((nothing.end, nothing.segments), (End::NoData, 0));
+    }
+
+    #[test]
+    fn an_end_that_brings_nothing_says_nothing_of_what_was_not_looked_at() {
+        let mut flight = DelayedAnswer::new(opened(536, 1), Duration::ZERO);
+        flight.see(MS, counts(0, 0));
+        flight.see(2 * MS, counts(1, 5));
+        assert!(flight.see(5 * MS, Counts { ended: true, sent: 4, ..counts(1, 5) }));
+        let reading = flight.reading().unwrap();
+        assert_eq!((reading.segments, reading.bytes, reading.exhausted), (1, 5, true));
+        let mut flight = DelayedAnswer::new(opened(536, 1), Duration::ZERO);
+        flight.see(MS, counts(0, 0));
+        assert!(flight.see(20 * MS, Counts { ended: true, sent: 4, ..counts(1, 5) }));
+        assert_eq!(flight.reading().map(|reading| reading.bytes), Some(5), "one segment is of one flight");
     }
 
     #[test]

@@ -45,13 +45,77 @@ impl Goal {
     /// Where a redirect leads, if it stays on this host.
     #[must_use]
     pub fn redirected(&self, location: &str) -> Option<Self> {
-        if location.starts_with('/') && !location.starts_with("//") {
-            return Some(Self { path: clean(location)?, ..self.clone() });
-        }
-        let Url { scheme, host, port, path, .. } = location.parse().ok()?;
-        let goal = Self { tls: scheme.is_encrypted(), port, path, ..self.clone() };
-        (scheme.is_web() && host.eq_ignore_ascii_case(&self.host) && goal != *self).then_some(goal)
+        let goal = if has_scheme(location) || location.starts_with("//") {
+            let scheme = if self.tls { "https:" } else { "http:" };
+            let whole = if has_scheme(location) { location.to_owned() } else { format!("{scheme}{location}") };
+            let Url { scheme, host, port, path, .. } = whole.parse().ok()?;
+            let here = scheme.is_web() && host.eq_ignore_ascii_case(&self.host);
+            here.then(|| Self { tls: scheme.is_encrypted(), port, path, ..self.clone() })?
+        } else {
+            Self { path: self.path_to(location)?, ..self.clone() }
+        };
+        (goal != *self).then_some(goal)
     }
+
+    /// The path that a reference without a host leads to.
+    ///
+    /// # Source
+    /// RFC 3986 section 5.2: `merge` and `remove_dot_segments`.
+    fn path_to(&self, reference: &str) -> Option<String> {
+        let reference = clean(reference)?;
+        let (path, query) = reference.split_at(reference.find('?').unwrap_or(reference.len()));
+        let (own, own_query) = self.path.split_at(self.path.find('?').unwrap_or(self.path.len()));
+        if path.is_empty() {
+            let query = if query.is_empty() { own_query } else { query };
+            return Some(format!("{own}{query}"));
+        }
+        let folder = own.rfind('/').map_or("/", |end| &own[..=end]);
+        let merged = if path.starts_with('/') { path.to_owned() } else { format!("{folder}{path}") };
+        Some(format!("{}{query}", without_dots(&merged)))
+    }
+
+    /// It as a URL.
+    fn url(&self) -> String {
+        let scheme = if self.tls { "https" } else { "http" };
+        format!("{scheme}://{}{}", self.authority(), self.path)
+    }
+
+    /// Where a response leads, as a URL; `None` where that is nothing to show.
+    #[must_use]
+    pub fn leads_to(&self, head: &Head) -> Option<String> {
+        const LONGEST: usize = 200;
+        let location = head.location.as_deref().filter(|_| (300..400).contains(&head.status))?;
+        let scheme = if self.tls { "https:" } else { "http:" };
+        let url = match location {
+            _ if has_scheme(location) => clean(location)?,
+            _ if location.starts_with("//") => format!("{scheme}{}", clean(location)?),
+            _ => Self { path: self.path_to(location)?, ..self.clone() }.url(),
+        };
+        (url.len() <= LONGEST).then_some(url)
+    }
+}
+
+/// Whether a reference begins with a scheme (RFC 3986 section 3.1).
+fn has_scheme(reference: &str) -> bool {
+    let scheme = reference.split([':', '/', '?', '#']).next().unwrap_or("");
+    let letters = scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+    reference[scheme.len()..].starts_with(':') && letters && scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+}
+
+/// A path without `.` and `..` (RFC 3986 section 5.2.4).
+fn without_dots(path: &str) -> String {
+    let mut kept: Vec<&str> = Vec::new();
+    let segments: Vec<&str> = path.split('/').skip(1).collect();
+    for segment in &segments {
+        match *segment {
+            "." => {}
+            ".." => drop(kept.pop()),
+            segment => kept.push(segment),
+        }
+    }
+    let folder = segments.last().is_some_and(|last| matches!(*last, "." | ".."));
+    let end = if folder && !kept.is_empty() { "/" } else { "" };
+    format!("/{}{end}", kept.join("/"))
 }
 
 /// Only what may stand in a request line, without the fragment.
@@ -96,6 +160,8 @@ pub struct HostResult {
     pub offered_all: bool,
     /// How the path was changed by a redirect, where what it leads to answered.
     pub goal: Goal,
+    /// Where a response leads that was too short, and that wasn't followed or led nowhere.
+    pub redirect: Option<String>,
     /// The port that refused a connection.
     pub refused: Option<u16>,
     /// What each probe has shown.
@@ -116,6 +182,7 @@ impl HostResult {
             decision: Decision { why: DecisionReason::Refused, ..decide(&[]) },
             syn_ack: None,
             offered_all: false,
+            redirect: None,
             refused: Some(goal.port),
             goal,
             readings: Vec::new(),
@@ -294,8 +361,7 @@ impl Host {
 
     /// Where the response leads, if it isn't long enough and leads somewhere on this host.
     fn redirect(&self) -> Option<Goal> {
-        let responses = self.connections[self.first..].iter().map(|(_, connection)| connection.response());
-        let head = responses.filter_map(Head::read).find(|head| (300..400).contains(&head.status))?;
+        let head = redirect_of(&self.connections[self.first..])?;
         self.redirected.is_none().then(|| self.goal.redirected(&head.location?)).flatten()
     }
 
@@ -340,11 +406,14 @@ impl Host {
 
     fn finish(&mut self, now: Time) {
         let mut decision = self.decision();
+        let mut shown = self.first..self.connections.len();
         if let (Verdict::Unknown, Some(goal)) = (decision.verdict, self.redirected.take()) {
             // Where the redirect leads nothing was found out, but before.
+            shown = 0..self.first;
             decision = decide(&readings_of(&self.connections[..self.first]));
             self.goal = goal;
         }
+        let redirect = redirect_of(&self.connections[shown]).and_then(|head| self.goal.leads_to(&head));
         self.close(now);
         self.next_at = None;
         let told = || self.connections.iter().filter(|(_, c)| c.syn_ack().is_some());
@@ -353,6 +422,7 @@ impl Host {
             decision,
             syn_ack: best.and_then(|(_, c)| c.syn_ack()),
             offered_all: best.is_some_and(|(_, c)| c.setup().full),
+            redirect: redirect.filter(|_| decision.why == DecisionReason::ShortResponse),
             goal: self.goal.clone(),
             refused: self.connections.iter().find(|(_, c)| c.reading().end == End::Refused).map(|(port, _)| *port),
             readings: readings_of(&self.connections),
@@ -361,6 +431,12 @@ impl Host {
             quiet_at: self.connections.iter().map(|(_, c)| c.quiet_at()).max().unwrap_or(now),
         });
     }
+}
+
+/// The head of a response that leads elsewhere.
+fn redirect_of(connections: &[(u16, Connection)]) -> Option<Head> {
+    let mut heads = connections.iter().filter_map(|(_, connection)| Head::read(connection.response()));
+    heads.find(|head| (300..400).contains(&head.status))
 }
 
 fn readings_of(connections: &[(u16, Connection)]) -> Vec<Reading> {
@@ -383,10 +459,55 @@ mod tests {
             let wanted = Goal { port, tls, path: path.to_owned(), ..here.clone() };
             assert_eq!(here.redirected(location), Some(wanted), "{location}");
         }
-        for location in
-            ["http://example.org/", "https://other.example/", "ftp://example.org/x", "//example.org/x", "x", "/a b"]
-        {
+        for location in ["http://example.org/", "https://other.example/", "ftp://example.org/x", "//other.example/x"] {
             assert_eq!(here.redirected(location), None, "{location}");
         }
+        for location in ["/a b", "/", "#top", "", "mailto:x", "."] {
+            assert_eq!(here.redirected(location), None, "{location}");
+        }
+    }
+
+    #[test]
+    fn a_reference_leads_where_the_law_of_references_says() {
+        let host = "example.org".to_owned();
+        let address = IpAddr::from([192, 0, 2, 1]);
+        // The base and some of the examples of RFC 3986 section 5.4.
+        let here = Goal { address, port: 80, tls: false, host, path: "/b/c/d;p?q".to_owned() };
+        for (reference, path) in [
+            ("g", "/b/c/g"),
+            ("./g", "/b/c/g"),
+            ("g/", "/b/c/g/"),
+            ("/g", "/g"),
+            ("//example.org/x", "/x"),
+            ("?y", "/b/c/d;p?y"),
+            ("g?y", "/b/c/g?y"),
+            ("g#s", "/b/c/g"),
+            (";x", "/b/c/;x"),
+            ("g;x=1/../y", "/b/c/y"),
+            (".", "/b/c/"),
+            ("..", "/b/"),
+            ("../g", "/b/g"),
+            ("../..", "/"),
+            ("../../../g", "/g"),
+            ("/./g", "/g"),
+            ("g.", "/b/c/g."),
+        ] {
+            let found = here.redirected(reference).map(|goal| goal.path);
+            assert_eq!(found.as_deref(), Some(path), "{reference}");
+        }
+    }
+
+    #[test]
+    fn where_a_response_leads_is_told_as_a_url_without_what_would_disturb_a_terminal() {
+        let host = "example.org".to_owned();
+        let address = IpAddr::from([192, 0, 2, 1]);
+        let here = Goal { address, port: 81, tls: true, host, path: "/a/b".to_owned() };
+        let to =
+            |location: &str| here.leads_to(&Head { status: 302, location: Some(location.to_owned()), length: None });
+        assert_eq!(to("http://other.example/").as_deref(), Some("http://other.example/"));
+        assert_eq!(to("//other.example/x").as_deref(), Some("https://other.example/x"));
+        assert_eq!(to("big").as_deref(), Some("https://example.org:81/a/big"));
+        assert_eq!((to("http://x/\u{1b}[2J"), to(&"x".repeat(300))), (None, None));
+        assert_eq!(here.leads_to(&Head { status: 200, location: Some("/x".to_owned()), length: None }), None);
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Serialize, Serializer};
 use std::net::IpAddr;
-use wt_probe::first_window::{HostResult, Limit, Verdict};
+use wt_probe::first_window::{DecisionReason, HostResult, Limit, Verdict};
 
 /// What is known of one URL; its JSON is what `--json` and the journal hold.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -27,6 +27,9 @@ pub struct HostFinding {
     pub verdict: Verdict,
     /// Why no more than that.
     pub why: String,
+    /// Where a response leads that was too short, a URL; left out where none does, or where what it leads to was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub redirect: Option<String>,
     /// What the window follows.
     #[serde(serialize_with = "limit")]
     pub limit: Option<Limit>,
@@ -98,6 +101,7 @@ impl Default for HostFinding {
             mss: None,
             verdict: Verdict::Unknown,
             why: String::new(),
+            redirect: None,
             limit: None,
             method: "none",
             syn_ack: None,
@@ -106,6 +110,11 @@ impl Default for HostFinding {
             seconds: 0.0,
         }
     }
+}
+
+/// Why no more is claimed, in words: a short response that leads elsewhere is short because it does.
+pub(super) fn why(reason: DecisionReason, redirect: Option<&str>) -> String {
+    redirect.map_or_else(|| reason.text().to_owned(), |url| format!("it redirects to {url}: ask for that"))
 }
 
 impl HostFinding {
@@ -134,7 +143,8 @@ impl HostFinding {
             bytes: known.then_some(decision.bytes),
             mss: known.then_some(decision.mss),
             limit: decision.limit,
-            why: decision.why.text().to_owned(),
+            why: why(decision.why, found.redirect.as_deref()),
+            redirect: found.redirect.clone(),
             method: if found.packets > 0 { "withheld-ack" } else { "none" },
             syn_ack,
             probes: found.readings.len(),

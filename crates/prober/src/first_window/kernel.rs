@@ -1,9 +1,10 @@
 //! Without privilege: this kernel's own TCP asks, and is kept from acknowledging for as long as it takes.
 
 use super::connections::Connections;
-use super::finding::{HostFinding, SynAck};
+use super::finding::{HostFinding, SynAck, why};
 use super::sessions::Sessions;
 use crate::clock::now as clock_now;
+use std::io::ErrorKind::BrokenPipe;
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::ops::RangeInclusive;
@@ -46,6 +47,8 @@ struct Probe {
     request: Vec<u8>,
     /// `None` until the handshake is done.
     flight: Option<DelayedAnswer>,
+    /// The server has said that there is no more.
+    finished: bool,
 }
 
 /// What a look at a connection gave.
@@ -62,7 +65,7 @@ impl Probe {
         tcp::set_receive_buffer(&socket, BUFFER)?;
         tcp::set_quick_ack(&socket, false)?;
         tcp::reset_on_close(&socket)?;
-        Ok(Self { stream: socket.begin_connect(&peer)?, mss, begun: now, request, flight: None })
+        Ok(Self { stream: socket.begin_connect(&peer)?, mss, begun: now, request, flight: None, finished: false })
     }
 
     fn look(&mut self, now: Time, facts: &mut Option<SynAck>) -> ProbeState {
@@ -77,9 +80,14 @@ impl Probe {
                 _ => ProbeState::Waiting,
             };
         };
+        // Whoever is reset after that gets another error than before (`tcp_reset()` in net/ipv4/tcp_input.c).
+        let broken = |stream: &TcpStream| matches!(stream.take_error(), Ok(Some(error)) if error.kind() == BrokenPipe);
+        self.finished |= info.state == CLOSE_WAIT || info.state == CLOSED && broken(&self.stream);
+        // The FIN takes a sequence number, which the kernel counts, but no byte.
+        let bytes = info.bytes_received.saturating_sub(self.finished.into());
         let counts = Counts {
             segments: info.data_segs_in,
-            bytes: u32::try_from(info.bytes_received).unwrap_or(u32::MAX),
+            bytes: u32::try_from(bytes).unwrap_or(u32::MAX),
             sent: info.segs_out,
             // The kernel's word for "not known" is the largest number.
             rtt: Duration::from_micros(if info.min_rtt == u32::MAX { 0 } else { info.min_rtt.into() }),
@@ -168,6 +176,8 @@ struct Host {
     packets: u32,
     /// What was asked for before a redirect, and what that showed.
     before: Option<(Goal, Vec<Reading>)>,
+    /// Where a response leads that is too short.
+    redirect: Option<String>,
     /// The port that refused a connection.
     refused: Option<u16>,
     /// Why nothing could be sent at all.
@@ -187,6 +197,7 @@ impl Host {
             probes: 0,
             packets: 0,
             before: None,
+            redirect: None,
             refused: None,
             broken: None,
         };
@@ -218,7 +229,10 @@ impl Host {
             if reading.is_some_and(|reading| reading.end == End::Refused) {
                 self.refused = Some(self.goal.port);
             }
-            if let Some(goal) = self.redirect(head) {
+            if let Some(url) = head.as_ref().and_then(|head| self.goal.leads_to(head)) {
+                self.redirect = Some(url);
+            }
+            if let Some(goal) = self.redirected(head) {
                 let goal = std::mem::replace(&mut self.goal, goal);
                 self.before = Some((goal, std::mem::take(&mut self.readings)));
             }
@@ -237,7 +251,7 @@ impl Host {
         decision.verdict == Verdict::Exact || short(136) || self.readings.len() >= MOST - 1
     }
 
-    fn redirect(&self, head: Option<Head>) -> Option<Goal> {
+    fn redirected(&self, head: Option<Head>) -> Option<Goal> {
         let head = head.filter(|head| self.before.is_none() && (300..400).contains(&head.status))?;
         self.goal.redirected(&head.location?).filter(|goal| goal.address == self.goal.address)
     }
@@ -249,10 +263,11 @@ impl Host {
             (self.goal, self.readings, self.broken) = (goal, readings, None);
             decision = decide(&self.readings);
         }
+        let redirect = self.redirect.take().filter(|_| decision.why == DecisionReason::ShortResponse);
         let why = match &self.broken {
             Some(why) => why.clone(),
             None if self.readings.is_empty() => "segments got lost on the way, or this host was too busy".to_owned(),
-            None => decision.why.text().to_owned(),
+            None => why(decision.why, redirect.as_deref()),
         };
         let known = decision.verdict != Verdict::Unknown;
         HostFinding {
@@ -263,6 +278,7 @@ impl Host {
             mss: known.then_some(decision.mss),
             limit: decision.limit,
             why,
+            redirect,
             method: "delayed-ack",
             syn_ack: self.facts,
             probes: self.probes,
@@ -356,6 +372,39 @@ impl Connections for KernelConnections<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What a connection shows of a server that answers so and closes.
+    fn shown(answer: &'static [u8]) -> Reading {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let SocketAddr::V4(at) = listener.local_addr().unwrap() else { panic!("no IPv4") };
+        let server = std::thread::spawn(move || {
+            let (mut peer, _) = listener.accept().unwrap();
+            let mut request = [0; 100];
+            let asked = peer.read(&mut request).unwrap();
+            peer.write_all(answer).unwrap();
+            asked
+        });
+        let host = "127.0.0.1".to_owned();
+        let goal = Goal { address: IpAddr::from(*at.ip()), port: at.port(), tls: false, host, path: "/".to_owned() };
+        let mut probe = Probe::open(&goal, 536, b"GET / HTTP/1.0\r\n\r\n".to_vec(), clock_now()).unwrap();
+        let reading = loop {
+            if let ProbeState::Done(reading) = probe.look(clock_now(), &mut None) {
+                break reading.unwrap();
+            }
+            wt_sys::poll::wait_readable(&[], Some(TICK)).unwrap();
+        };
+        assert_eq!(server.join().unwrap(), 18);
+        reading
+    }
+
+    #[test]
+    fn the_end_of_a_response_is_no_byte_of_it() {
+        let empty = shown(b"");
+        assert_eq!((empty.end, empty.bytes, empty.segments), (End::NoData, 0, 0), "{empty:?}");
+        assert_eq!(decide(&[empty]).verdict, Verdict::Unknown);
+        let short = shown(b"hello");
+        assert_eq!((short.end, short.bytes, short.exhausted), (End::Flight, 5, true), "{short:?}");
+    }
 
     #[test]
     fn sizes_that_were_asked_for_come_first() {

@@ -2,7 +2,7 @@ use serde_json::Value;
 use wt_prober::first_window::HostFinding;
 
 /// The columns of the CSV table.
-const COLUMNS: [&str; 20] = [
+const COLUMNS: [&str; 21] = [
     "url",
     "provider",
     "address",
@@ -23,6 +23,7 @@ const COLUMNS: [&str; 20] = [
     "probes",
     "packets",
     "seconds",
+    "redirect",
 ];
 
 /// Findings as CSV with a header line; what isn't known is empty.
