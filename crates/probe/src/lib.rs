@@ -26,6 +26,8 @@ mod pacer;
 mod probe;
 /// How far apart the narrowest link draws packets.
 mod rate;
+/// Who says that packets go no further.
+mod refusal;
 /// The largest packet that comes back.
 mod reverse;
 /// Loss by packet size.
@@ -43,6 +45,7 @@ pub use cells::{Cells, cell_sizes, cells, cells_may_hide};
 pub use loss::{LossCount, likelihood_ratio, repeats_for, silence_tells};
 pub use pacer::Pacer;
 pub use probe::{Answer, Kind, Machine, Probe, ProbeAnswer, Quote, SynOptions, Time};
+pub use refusal::RouterRefusal;
 pub use reverse::Reverse;
 pub use scan::{Directions, Goodput, Loose, RateCheck, Scan, ScanConfig, ScanSize, Threshold, goodput};
 pub use search::{Clamp, Finding, FlowTally, Hint, Hop, PathKind, Search, SearchConfig, SearchReport, SizeTally};

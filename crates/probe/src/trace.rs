@@ -3,7 +3,7 @@
 //! # What this leaves out
 //! Aliases: a router that answers from another address for every interface counts as several.
 
-use crate::{Answer, Kind, LossCount, Machine, Probe, ProbeAnswer, Quote, Rtt, SynOptions, Time};
+use crate::{Answer, Kind, LossCount, Machine, Probe, ProbeAnswer, Quote, RouterRefusal, Rtt, SynOptions, Time};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
 
@@ -101,6 +101,8 @@ pub struct Trace {
     refused: bool,
     /// Answered by TCP only.
     by_tcp: bool,
+    /// Who says that packets go no further.
+    refusal: Option<RouterRefusal>,
     /// The target answers what goes to the hops, too.
     usual_reached: bool,
     reply_ttl: Option<u8>,
@@ -147,6 +149,7 @@ impl Trace {
             open: false,
             refused: false,
             by_tcp: false,
+            refusal: None,
             usual_reached: false,
             reply_ttl: None,
             following,
@@ -215,6 +218,12 @@ impl Trace {
     #[must_use]
     pub const fn reply_ttl(&self) -> Option<u8> {
         self.reply_ttl
+    }
+
+    /// Who says that packets go no further, where the target doesn't answer.
+    #[must_use]
+    pub fn refusal(&self) -> Option<RouterRefusal> {
+        self.refusal.filter(|_| self.target().is_none())
     }
 
     /// Whether only TCP found the target.
@@ -472,6 +481,16 @@ impl Machine for Trace {
                     // At once, for the next link may say something, too.
                     self.follow();
                 }
+            }
+            (ProbeAnswer::Unreachable { code }, _) => {
+                let said = RouterRefusal { from: answer.from, expired: false, code };
+                self.refusal = RouterRefusal::or(self.refusal, said);
+                return;
+            }
+            (ProbeAnswer::Expired { .. }, None) => {
+                let said = RouterRefusal { from: answer.from, expired: true, code: 0 };
+                self.refusal = RouterRefusal::or(self.refusal, said);
+                return;
             }
             _ => return,
         }

@@ -1,12 +1,13 @@
 //! Requests as they are read, and answers as they are written: their names are contracts.
 
+use crate::RefusalAnswer;
 use crate::answers::Answers;
 use crate::mtu::{MtuAnswer, MtuRequest, SearchAnswer, mtu};
 use crate::path::{PathAnswer, PathRequest, RttAnswer, path};
 use crate::trace::{RouteAnswer, TraceAnswer, TraceEnd, TraceRequest, trace};
 use serde_json::{Value, json};
 use std::net::{IpAddr, Ipv4Addr};
-use wt_probe::{LossCount, PathKind};
+use wt_probe::{LossCount, PathKind, RouterRefusal};
 use wt_problem::{Fault, Problem};
 use wt_trial::Cancel;
 
@@ -38,6 +39,7 @@ fn search() -> SearchAnswer {
         seconds: 0.25,
         sizes: Vec::new(),
         advice: Vec::new(),
+        unreachable: None,
         loss: (LossCount::default(), LossCount::default()),
         problem: None,
     }
@@ -97,7 +99,7 @@ fn a_search_is_one_object_and_several_are_a_list() {
 }
 
 fn route() -> RouteAnswer {
-    RouteAnswer { hops: Vec::new(), reached: true, hop_count: Some(3), reply_ttl: Some(61) }
+    RouteAnswer { hops: Vec::new(), reached: true, hop_count: Some(3), reply_ttl: Some(61), unreachable: None }
 }
 
 const ROUTE: [&str; 4] = ["hop_count", "hops", "reached", "reply_ttl"];
@@ -119,6 +121,11 @@ fn a_trace_is_one_object() {
     };
     let own = ["address", "by_tcp", "packets", "probes", "rounds", "schema_version", "seconds", "target"];
     assert_eq!(names(&serde_json::to_value(&answer).unwrap()), sorted(&[&own[..], &ROUTE].concat()));
+    let said = RouterRefusal { from: Some(ADDRESS), expired: false, code: 13 };
+    let route = RouteAnswer { unreachable: Some(RefusalAnswer::of(said, false, Some(2))), ..route() };
+    let unreachable = &serde_json::to_value(TraceAnswer { route, ..answer.clone() }).unwrap()["unreachable"];
+    assert_eq!((&unreachable["from"], &unreachable["hop"]), (&json!(ADDRESS), &json!(2)));
+    assert_eq!((&unreachable["type"], &unreachable["code"]), (&json!(3), &json!(13)));
     let silent = TraceAnswer { problem: Some(Problem::remote("nobody answers")), ..answer };
     let value = serde_json::to_value(&silent).unwrap();
     assert_eq!((&value["problem"]["code"], &value["problem"]["what"]), (&json!(4), &json!("nobody answers")));

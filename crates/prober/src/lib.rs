@@ -33,6 +33,8 @@ mod names;
 mod options;
 /// One screen about a path.
 pub mod path;
+/// Who says that a host can't be reached.
+mod refusal;
 /// Connections on which the target is asked to send.
 mod reverse;
 #[cfg(test)]
@@ -50,4 +52,5 @@ pub use answers::Answers;
 pub use driver::Cost;
 pub use hosts::hosts_of;
 pub use options::{IpVersion, ProbeOptions};
+pub use refusal::RefusalAnswer;
 pub use target::{Target, unresolvable};

@@ -34,7 +34,7 @@ mod size_loss;
 pub use flows::FlowTally;
 pub use report::{Clamp, Finding, Hint, Hop, PathKind, SearchReport, SizeTally};
 
-use crate::{Answer, Kind, LossCount, Machine, Probe, ProbeAnswer, Rtt, Time};
+use crate::{Answer, Kind, LossCount, Machine, Probe, ProbeAnswer, RouterRefusal, Rtt, Time};
 use bounded::BeyondStreams;
 use evidence::{Evidence, Fate};
 use flows::Flows;
@@ -212,6 +212,7 @@ pub struct Search {
     quoted_mss: BTreeMap<u8, (IpAddr, u16)>,
     quotes_asked: bool,
     unreachable: Option<u8>,
+    refusal: Option<RouterRefusal>,
     arms: [LossCount; 2],
     /// Losses of the longest at a lower rate.
     slow_loss: LossCount,
@@ -271,6 +272,7 @@ impl Search {
             quoted_mss: BTreeMap::new(),
             quotes_asked: false,
             unreachable: None,
+            refusal: None,
             arms: [LossCount::default(); 2],
             slow_loss: LossCount::default(),
             undecided: false,
@@ -516,6 +518,10 @@ impl Machine for Search {
                     self.set_fate(index, Fate::TooBig);
                 }
             }
+            ProbeAnswer::Expired { .. } if flight.item.ttl.is_none() => {
+                let said = RouterRefusal { from: answer.from, expired: true, code: 0 };
+                self.refusal = RouterRefusal::or(self.refusal, said);
+            }
             ProbeAnswer::Expired { quote } => {
                 let (Some(ttl), Some(from)) = (flight.item.ttl, answer.from) else { return };
                 if flight.fate == Fate::Waiting {
@@ -543,7 +549,11 @@ impl Machine for Search {
                     self.set_fate(index, Fate::TooBig);
                 }
             }
-            ProbeAnswer::Unreachable { code } => self.unreachable = self.unreachable.or(Some(code)),
+            ProbeAnswer::Unreachable { code } => {
+                self.unreachable = self.unreachable.or(Some(code));
+                let said = RouterRefusal { from: answer.from, expired: false, code };
+                self.refusal = RouterRefusal::or(self.refusal, said);
+            }
             ProbeAnswer::Open { .. }
             | ProbeAnswer::Refused
             | ProbeAnswer::Connected

@@ -1,6 +1,6 @@
 use super::evidence::Fate;
 use super::{Flight, FlowTally, Purpose, Search, Stage};
-use crate::{Kind, LossCount, Rtt, Time, likelihood_ratio};
+use crate::{Kind, LossCount, RouterRefusal, Rtt, Time, likelihood_ratio};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -202,6 +202,8 @@ pub struct SearchReport {
     pub sizes: Vec<SizeTally>,
     /// The MSS that the target named.
     pub mss: Option<u16>,
+    /// Who says that packets go no further, where nothing got through.
+    pub refusal: Option<RouterRefusal>,
     /// What became of packets on connections that load balancers may send other ways.
     pub flows: Option<FlowTally>,
     /// The first hop that sees no "don't fragment" any more; the one before it, or a middlebox there, clears it.
@@ -248,6 +250,7 @@ impl Search {
             hints: self.evidence.hints.clone(),
             sizes: self.evidence.tallies(),
             mss: self.mss,
+            refusal: self.refusal.filter(|_| pmtu.is_none()),
             flows: pmtu.and_then(|_| self.flow_tally()),
             df_cleared: pmtu.and_then(|_| self.df_cleared()),
             short_loss: self.arms[0],

@@ -3,7 +3,7 @@
 use crate::common::{Link, Net, RunCost, rng, run, run_with, run_with_outage};
 use proptest::prelude::*;
 use std::time::Duration;
-use wt_probe::{Answer, Finding, Kind, PathKind, ProbeAnswer, Search, SearchConfig, SearchReport};
+use wt_probe::{Answer, Finding, Kind, PathKind, ProbeAnswer, RouterRefusal, Search, SearchConfig, SearchReport};
 
 pub(crate) const ALL: [Kind; 3] = [Kind::Echo, Kind::OldSegment, Kind::Udp];
 
@@ -353,6 +353,31 @@ fn what_tcp_has_shown_stays_where_the_target_answers_no_datagrams() {
             }
         }
     }
+}
+
+#[test]
+fn who_says_that_packets_go_no_further_is_kept_with_what_he_says() {
+    let net = Net { echo: false, tcp: false, udp: None, ..Net::new(5) };
+    for (said, refusal) in [
+        (ProbeAnswer::Unreachable { code: 13 }, RouterRefusal { from: Some(net.router(2)), expired: false, code: 13 }),
+        (
+            ProbeAnswer::Expired { quote: wt_probe::Quote::default() },
+            RouterRefusal { from: Some(net.router(2)), expired: true, code: 0 },
+        ),
+    ] {
+        let mut search = search(&net, &ALL);
+        run_with(&net, &mut search, |probe, at| {
+            let whole = probe.ttl.is_none();
+            whole
+                .then_some(Answer { id: probe.id, at: at + net.rtt, from: Some(net.router(2)), said })
+                .into_iter()
+                .collect()
+        });
+        let report = search.report();
+        assert_eq!((report.pmtu, report.refusal), (None, Some(refusal)), "{report:#?}");
+    }
+    // Where packets get through, whoever says otherwise is wrong.
+    assert_eq!(find(&Net::new(5), &ALL).0.refusal, None);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::common::{Link, Net, OFFERED, RunCost, run, run_with};
 use proptest::prelude::*;
 use std::time::Duration;
-use wt_probe::{Answer, Change, Kind, ProbeAnswer, Trace, TraceConfig};
+use wt_probe::{Answer, Change, Kind, ProbeAnswer, RouterRefusal, Trace, TraceConfig};
 
 fn trace(net: &Net, flows: u8, probes: u8) -> (Trace, RunCost) {
     let mut trace = Trace::new(config(flows, probes));
@@ -29,6 +29,20 @@ fn a_clean_path_takes_two_round_trips_with_links_mtus_and_changes() {
     let mtus: Vec<_> = hops.iter().map(|hop| hop.mtu).collect();
     assert_eq!(mtus, [Some(1492), Some(1400), Some(1400), None]);
     assert!(ran.packets <= 40 && ran.time <= Duration::from_millis(130), "{} packets, {:?}", ran.packets, ran.time);
+}
+
+#[test]
+fn who_says_that_packets_go_no_further_is_kept_where_the_target_keeps_silent() {
+    let net = Net { echo: false, tcp: false, udp: None, ..Net::new(1) };
+    let from = Some(net.router(2));
+    let mut trace = Trace::new(config(1, 1));
+    run_with(&net, &mut trace, |probe, at| {
+        let said = ProbeAnswer::Unreachable { code: 13 };
+        let beyond = probe.ttl.is_none_or(|ttl| ttl > 2);
+        beyond.then_some(Answer { id: probe.id, at: at + net.rtt / 2, from, said }).into_iter().collect()
+    });
+    assert_eq!(trace.refusal(), Some(RouterRefusal { from, expired: false, code: 13 }));
+    assert_eq!(crate::trace::trace(&Net::new(1), 1, 1).0.refusal(), None);
 }
 
 #[test]

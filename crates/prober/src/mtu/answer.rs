@@ -1,5 +1,6 @@
 use super::scan_answer::ScanAnswer;
-use super::words::{advice, findings, method, unanswered};
+use super::words::{advice, findings, method, refusal, unanswered};
+use crate::RefusalAnswer;
 use crate::answers::micros;
 use crate::driver::Cost;
 use crate::target::Target;
@@ -94,6 +95,9 @@ pub struct SearchAnswer {
     pub sizes: Vec<SizeAnswer>,
     /// What to do about it, in words and commands.
     pub advice: Vec<String>,
+    /// Who says that packets to the host go no further; left out where nobody does, or where some got through.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unreachable: Option<RefusalAnswer>,
     /// Loss of short and of the longest packets, if it was looked at.
     #[serde(skip)]
     pub loss: (LossCount, LossCount),
@@ -244,6 +248,7 @@ impl SearchAnswer {
             seconds: cost.time.as_secs_f64(),
             sizes: report.sizes.iter().map(SizeAnswer::from).collect(),
             advice: advice(target, report),
+            unreachable: refusal(target, report),
             loss: (report.short_loss, report.long_loss),
             problem: report.pmtu.is_none().then(|| unanswered(target, report)),
         }
@@ -276,6 +281,7 @@ impl SearchAnswer {
             seconds: cost.time.as_secs_f64(),
             sizes: Vec::new(),
             advice: Vec::new(),
+            unreachable: None,
             loss: (LossCount::default(), LossCount::default()),
             problem: Some(problem.clone()),
         }

@@ -1,3 +1,4 @@
+use crate::RefusalAnswer;
 use crate::target::{Target, no_time};
 use std::net::IpAddr;
 use wt_probe::{Finding, Kind, PathKind, SearchReport};
@@ -39,16 +40,18 @@ pub fn unanswered(target: &Target, report: &SearchReport) -> Problem {
             ))
             .hint("run it as root (CAP_NET_RAW), or name another TCP port that is open there, as HOST:PORT");
     }
-    let code = report.findings.iter().find_map(|finding| match finding {
-        Finding::Unreachable { code } => *code,
-        _ => None,
-    });
-    let cause = code.map_or("it is down, or a firewall forbids ICMP echo, the TCP port and UDP".to_owned(), |code| {
-        format!("somebody on the way says that it can't be reached (ICMP code {code})")
-    });
-    Problem::new(Fault::Remote, format!("{} ({}) answers nothing", target.name, target.ip))
-        .because(cause)
-        .hint("name a TCP port that is open there, as HOST:PORT; TCP probes need CAP_NET_RAW (root)")
+    let problem = Problem::new(Fault::Remote, format!("{} ({}) answers nothing", target.name, target.ip));
+    match refusal(target, report) {
+        Some(said) => problem.because(said.text()).hint(said.hint(&target.name)),
+        None => problem
+            .because("it is down, or a firewall forbids ICMP echo, the TCP port and UDP")
+            .hint("name a TCP port that is open there, as HOST:PORT; TCP probes need CAP_NET_RAW (root)"),
+    }
+}
+
+/// Who says that packets to the target go no further.
+pub(super) fn refusal(target: &Target, report: &SearchReport) -> Option<RefusalAnswer> {
+    report.refusal.map(|said| RefusalAnswer::of(said, target.ip.is_ipv6(), None))
 }
 
 /// What the path answered.
@@ -108,8 +111,9 @@ pub(super) fn findings(target: &Target, report: &SearchReport) -> Vec<String> {
         Finding::PathChanged => {
             "what had got through before didn't any more: the path changed or broke, or answers are rationed".to_owned()
         }
-        Finding::Unreachable { code: Some(code) } => format!("unreachable, says ICMP (code {code})"),
-        Finding::Unreachable { code: None } => "nothing answered".to_owned(),
+        Finding::Unreachable { .. } => {
+            refusal(target, report).map_or("nothing answered".to_owned(), |said| format!("unreachable: {}", said.text()))
+        }
         Finding::OutOfTime => "the time was up before the search was done".to_owned(),
         Finding::GaveUp => "no clear answer within the bounds of packets and rounds".to_owned(),
     });

@@ -108,7 +108,7 @@ pub fn path(request: &PathRequest, cancel: &Cancel, events: &mut dyn FnMut(PathE
     let quantile = |share| trips.as_ref().and_then(|trips: &RoundTrips| trips.quantile(share)).map(micros);
     Ok(PathAnswer {
         search: SearchAnswer::of(target, report, cost),
-        route: RouteAnswer::of(&trace, &names(std::iter::once(&trace))),
+        route: RouteAnswer::of(&trace, target.ip, &names(std::iter::once(&trace))),
         rtt_us: RttAnswer { min: quantile(0.0), median: quantile(0.5), p99: quantile(0.99) },
         jitter_us: trips.as_ref().and_then(|trips| trips.jitter).map(micros),
         loss: trips.as_ref().map(|trips| trips.count.loss()),

@@ -1,5 +1,6 @@
 use crate::answers::micros;
 use crate::driver::Cost;
+use crate::refusal::RefusalAnswer;
 use crate::target::{Target, no_time};
 use serde::Serialize;
 use std::collections::HashMap;
@@ -73,6 +74,9 @@ pub struct RouteAnswer {
     pub hop_count: Option<u8>,
     /// The TTL with which its answers arrive.
     pub reply_ttl: Option<u8>,
+    /// Who says that packets to the host go no further; left out where nobody does, or where it answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unreachable: Option<RefusalAnswer>,
 }
 
 /// A hop.
@@ -133,8 +137,11 @@ impl TraceHopAnswer {
 }
 
 impl RouteAnswer {
-    pub(crate) fn of(trace: &Trace, names: &HashMap<IpAddr, String>) -> Self {
+    pub(crate) fn of(trace: &Trace, target: IpAddr, names: &HashMap<IpAddr, String>) -> Self {
+        let at = |from: IpAddr| trace.hops().iter().find(|hop| hop.addresses.contains(&from)).map(|hop| hop.ttl);
+        let refusal = trace.refusal();
         Self {
+            unreachable: refusal.map(|said| RefusalAnswer::of(said, target.is_ipv6(), said.from.and_then(at))),
             hops: trace.hops().iter().map(|hop| TraceHopAnswer::of(hop, names)).collect(),
             reached: trace.target().is_some(),
             hop_count: trace.target(),
@@ -146,10 +153,13 @@ impl RouteAnswer {
 impl TraceAnswer {
     pub(crate) fn of(target: &Target, trace: &Trace, names: &HashMap<IpAddr, String>, cost: Cost) -> Self {
         let (probes, rounds) = trace.cost();
-        let route = RouteAnswer::of(trace, names);
+        let route = RouteAnswer::of(trace, target.ip, names);
         let silent = || {
-            Problem::remote(format!("nobody on the way to {} answers", target.name))
-                .hint("a firewall near this host may forbid ICMP")
+            let problem = Problem::remote(format!("nobody on the way to {} answers", target.name));
+            match &route.unreachable {
+                Some(refusal) => problem.because(refusal.text()).hint(refusal.hint(&target.name)),
+                None => problem.hint("a firewall near this host may forbid ICMP"),
+            }
         };
         let end = TraceEnd::of(trace);
         let problem = match end {
@@ -178,7 +188,13 @@ impl TraceAnswer {
             target: name.to_owned(),
             address,
             by_tcp: false,
-            route: RouteAnswer { hops: Vec::new(), reached: false, hop_count: None, reply_ttl: None },
+            route: RouteAnswer {
+                hops: Vec::new(),
+                reached: false,
+                hop_count: None,
+                reply_ttl: None,
+                unreachable: None,
+            },
             packets: cost.packets,
             probes: 0,
             rounds: 0,

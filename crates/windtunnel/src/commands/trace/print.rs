@@ -35,7 +35,11 @@ fn end(answer: &TraceAnswer) -> String {
         (None, _, TraceEnd::Open) => "the target accepts TCP, but doesn't say how far it is".to_owned(),
         (None, _, TraceEnd::Refused) => "the target refuses TCP, but doesn't say how far it is".to_owned(),
         (None, _, TraceEnd::OutOfTime) => "the time was up before the target was found".to_owned(),
-        (None, _, TraceEnd::Silent) => "the target doesn't answer".to_owned(),
+        (None, _, TraceEnd::Silent) => {
+            answer.route.unreachable.map_or("the target doesn't answer".to_owned(), |said| {
+                format!("the target doesn't answer: {}", said.text())
+            })
+        }
     }
 }
 
@@ -115,7 +119,8 @@ mod tests {
 
     #[test]
     fn a_target_that_refuses_is_not_said_to_accept() {
-        let route = RouteAnswer { hops: Vec::new(), reached: false, hop_count: None, reply_ttl: None };
+        let route =
+            RouteAnswer { hops: Vec::new(), reached: false, hop_count: None, reply_ttl: None, unreachable: None };
         let mut answer = TraceAnswer {
             schema_version: 1,
             target: "example.org".to_owned(),
