@@ -188,9 +188,9 @@ impl<'a> Survey<'a> {
                 self.answer.answered += usize::from(finding.verdict != Verdict::Unknown);
                 let kept = self.keep(|recorder| recorder.add(&finding));
                 if self.request.collect {
-                    self.answer.targets.push(finding.clone());
+                    self.answer.targets.push((*finding).clone());
                 }
-                (self.events)(FirstWindowEvent::Found { finding: Box::new(finding) });
+                (self.events)(FirstWindowEvent::Found { finding });
                 kept
             }
             SurveyEvent::All => {

@@ -47,7 +47,7 @@ pub(super) enum SurveyEvent {
     /// Hosts are being asked: there is time for what takes a while.
     Begun,
     /// Something was found.
-    Found(HostFinding),
+    Found(Box<HostFinding>),
     /// That was all; only our ports are kept for what is still under way.
     All,
 }
@@ -90,7 +90,7 @@ pub(super) fn run(
             result
         });
         let news = std::iter::once(SurveyEvent::Begun)
-            .chain(told.into_iter().map(SurveyEvent::Found))
+            .chain(told.into_iter().map(|finding| SurveyEvent::Found(Box::new(finding))))
             .chain([SurveyEvent::All]);
         let result = news.map(tell).find(Result::is_err).unwrap_or(Ok(()));
         // Nobody tells what is found from now on.
