@@ -4,12 +4,30 @@ use wt_units::{HostPort, UrlError};
 /// Hosts in one request, at most.
 const MOST_HOSTS: usize = 10_000;
 
-/// The hosts of a list: one a line, with comments after `#`.
+/// The hosts of a list: one a line, perhaps with a provider's name behind it, and with comments after `#`.
 #[must_use]
 pub fn hosts_of(text: &str) -> Vec<String> {
+    words_of(text).map(|(_, host)| host.to_owned()).collect()
+}
+
+/// The hosts of a list, and the lines that begin with none, from 1: of those why not.
+#[must_use]
+pub fn listed_hosts(text: &str) -> (Vec<String>, Vec<(u32, Problem)>) {
+    let (mut hosts, mut wrong) = (Vec::new(), Vec::new());
+    for (line, host) in words_of(text) {
+        match split_port(host, 0) {
+            Ok(_) => hosts.push(host.to_owned()),
+            Err(problem) => wrong.push((line, problem)),
+        }
+    }
+    (hosts, wrong)
+}
+
+/// The first word of each line that has one, and the line's number.
+fn words_of(text: &str) -> impl Iterator<Item = (u32, &str)> {
     // Some editors begin a file with the mark of its bytes' order.
-    let lines = text.trim_start_matches('\u{feff}').lines().map(|line| line.split('#').next().unwrap_or("").trim());
-    lines.filter(|line| !line.is_empty()).map(str::to_owned).collect()
+    let lines = (1..).zip(text.trim_start_matches('\u{feff}').lines());
+    lines.filter_map(|(number, line)| Some((number, line.split('#').next()?.split_whitespace().next()?)))
 }
 
 /// Refuses lists without hosts, and too long ones.
@@ -39,11 +57,20 @@ pub(crate) fn split_port(text: &str, default_port: u16) -> Result<(String, u16),
 
 #[cfg(test)]
 mod tests {
-    use super::{hosts_of, split_port};
+    use super::{hosts_of, listed_hosts, split_port};
 
     #[test]
     fn a_list_has_a_host_a_line_whatever_it_begins_with() {
         assert_eq!(hosts_of("\u{feff}a\r\n# b\r\n\r\nc # d\n"), ["a", "c"]);
+    }
+
+    #[test]
+    fn a_line_that_is_no_host_is_told_by_its_number_and_takes_no_other_with_it() {
+        let (hosts, wrong) = listed_hosts("# ours\n10.1.3.2 Acme Inc.\nserver:http\n\nhttp://x/\n[fd00::1]:443 # d\n");
+        assert_eq!(hosts, ["10.1.3.2", "[fd00::1]:443"]);
+        let lines: Vec<u32> = wrong.iter().map(|(line, _)| *line).collect();
+        assert_eq!(lines, [3, 5], "{wrong:?}");
+        assert!(wrong[0].1.what.contains("\"server:http\""), "{wrong:?}");
     }
 
     #[test]

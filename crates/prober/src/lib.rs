@@ -50,7 +50,7 @@ mod wire;
 
 pub use answers::Answers;
 pub use driver::Cost;
-pub use hosts::hosts_of;
+pub use hosts::{hosts_of, listed_hosts};
 pub use options::{IpVersion, ProbeOptions};
 pub use refusal::RefusalAnswer;
 pub use target::{Target, unresolvable};

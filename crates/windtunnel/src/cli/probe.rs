@@ -1,4 +1,4 @@
-use crate::edge::Problem;
+use crate::edge::{Problem, note};
 use clap::{Args, ValueEnum};
 use std::path::Path;
 use wt_prober::{IpVersion, ProbeOptions};
@@ -51,21 +51,36 @@ impl From<Ip> for IpVersion {
     }
 }
 
-/// The hosts of a command line and those of a file.
+/// The hosts of a command line and those of a file. A line that is no host is said, and the others go on.
 ///
 /// # Errors
-/// A usage problem where the file can't be read.
+/// A usage problem where the file can't be read, or where it and the command line have no host.
 pub(crate) fn hosts(named: &[String], file: Option<&Path>) -> Result<Vec<String>, Problem> {
-    let listed = file.map(|file| read(file, "host")).transpose()?.map(|text| wt_prober::hosts_of(&text));
-    Ok(named.iter().cloned().chain(listed.into_iter().flatten()).collect())
+    let Some(file) = file else { return Ok(named.to_vec()) };
+    let (listed, wrong) = wt_prober::listed_hosts(&read(file, "host")?);
+    let mut wrong = wrong.into_iter().map(|(line, problem)| {
+        let what = format!("{}, line {line}: {}", file.display(), problem.what);
+        Problem { what, ..problem }
+    });
+    if named.is_empty() && listed.is_empty() {
+        let empty = || Problem::usage(format!("there is no host in {}", file.display()));
+        return Err(wrong.next().unwrap_or_else(|| empty().hint("write one host per line: HOST or HOST:PORT")));
+    }
+    wrong.for_each(|problem| note(&format!("{problem}; the other lines go on")));
+    Ok(named.iter().cloned().chain(listed).collect())
 }
 
-/// A file that the user named, with one `each` per line.
+/// A file that the user named, or standard input as `-`, with one `each` per line.
 ///
 /// # Errors
 /// A usage problem where it can't be read.
 pub(crate) fn read(file: &Path, each: &str) -> Result<String, Problem> {
-    std::fs::read_to_string(file).map_err(|error| {
+    let text = if file == Path::new("-") {
+        std::io::read_to_string(std::io::stdin().lock())
+    } else {
+        std::fs::read_to_string(file)
+    };
+    text.map_err(|error| {
         let problem = Problem::usage(format!("can't read {}", file.display())).because(error.to_string());
         problem.hint(format!("name a file with one {each} per line"))
     })

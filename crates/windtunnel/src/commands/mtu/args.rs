@@ -20,7 +20,7 @@ pub(crate) struct MtuArgs {
     /// The hosts, with the TCP port that TCP probes go to [default port: 80]
     #[arg(required_unless_present = "file", value_name = "HOST[:PORT]")]
     hosts: Vec<String>,
-    /// Read hosts from a file, too, one a line
+    /// Read hosts from a file, too, one a line; - is standard input
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// Count losses size by size, too, and find the size that brings most data per second

@@ -16,7 +16,7 @@ pub(crate) struct TraceArgs {
     /// The hosts, with the TCP port that SYNs go to [default port: 80]
     #[arg(required_unless_present = "file", value_name = "HOST[:PORT]")]
     hosts: Vec<String>,
-    /// Read hosts from a file, too, one a line
+    /// Read hosts from a file, too, one a line; - is standard input
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
     /// One line for each host: how many hops, and the TTL of its answers
