@@ -116,6 +116,12 @@ pub enum ProbeAnswer {
         /// The length of the IP packet, bytes.
         longest: u16,
     },
+    /// Before an answer on a connection of this host's kernel: how long a round trip took, as that measured it. Whoever looks at the connection from
+    /// time to time sees the answer later.
+    Timed {
+        /// The mean of all that the answer took.
+        trip: Time,
+    },
     /// The connection of a [`Kind::Stream`] or [`Kind::LastingStream`] is there, and its data has left.
     Connected,
     /// Nothing has acknowledged the data of a [`Kind::LastingStream`] yet.

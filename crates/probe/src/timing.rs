@@ -36,6 +36,12 @@ impl Rtt {
         self.min
     }
 
+    /// The same, where a shorter one was measured otherwise.
+    #[must_use]
+    pub fn with_min(self, rtt: Duration) -> Self {
+        Self { min: self.min.map(|min| min.min(rtt)), ..self }
+    }
+
     /// The usual one.
     #[must_use]
     pub fn smoothed(&self) -> Option<Duration> {

@@ -4,6 +4,7 @@ use crate::{SysError, SysResult};
 use std::io::{ErrorKind, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::{AsFd, AsRawFd};
+use std::time::Duration;
 
 /// `SO_TXREHASH` of the kernel's asm-generic/socket.h, which libc doesn't name everywhere.
 const SO_TXREHASH: libc::c_int = 74;
@@ -24,6 +25,8 @@ pub struct DataProbe {
     peer: SocketAddr,
     v6: bool,
     sent: bool,
+    /// The round-trip time of the handshake, as the kernel measured it, µs; 0 before.
+    handshake_us: u32,
 }
 
 /// How far it has come.
@@ -73,7 +76,7 @@ impl DataProbe {
         let io = |what: &str| SysError::io(what.to_owned());
         stream.set_nodelay(true).map_err(io("set TCP_NODELAY of a TCP probe"))?;
         reset_on_close(&stream)?;
-        Ok(Self { stream, peer, v6, sent: false })
+        Ok(Self { stream, peer, v6, sent: false, handshake_us: 0 })
     }
 
     /// How far it has come.
@@ -105,6 +108,26 @@ impl DataProbe {
         if info.data_segs_out > 1 { DataState::Split } else { DataState::Acknowledged { again: false } }
     }
 
+    /// The mean time of a round trip, of the handshake's and of that of data that is acknowledged, as the kernel measured it when packets came:
+    /// whoever looks from time to time sees both later. `None` where the kernel hasn't measured it.
+    ///
+    /// # Source
+    /// `tcp_rtt_estimator()` of net/ipv4/tcp_input.c: the first sample is the smoothed time, and an eighth of the second's difference is added.
+    #[must_use]
+    pub fn round_trip(&self) -> Option<Duration> {
+        let info = TcpInfo::read(&self.stream).ok()?;
+        if info.total_retrans > 0 || info.rtt == 0 {
+            return None;
+        }
+        let trip = if self.sent {
+            let of_data = (8 * u64::from(info.rtt)).saturating_sub(7 * u64::from(self.handshake_us));
+            (u64::from(self.handshake_us) + of_data) / 2
+        } else {
+            info.rtt.into()
+        };
+        Some(Duration::from_micros(trip))
+    }
+
     /// How often what was sent has left, the first time included; 0 before.
     #[must_use]
     pub fn copies(&self) -> u32 {
@@ -125,7 +148,7 @@ impl DataProbe {
         }
         let mut bytes = b"GET / HTTP/1.1\r\nX-Probe: ".to_vec();
         bytes.resize(payload as usize, b'a');
-        self.sent = true;
+        (self.sent, self.handshake_us) = (true, info.rtt);
         match self.stream.write(&bytes) {
             Ok(_) => Ok(()),
             Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(()),
@@ -167,8 +190,15 @@ mod tests {
         assert_eq!(probe.copies(), 0);
         probe.send(1400).unwrap();
         assert_eq!(probe.copies(), 1);
+        let before = crate::clock::monotonic_ns();
         let done = until(&probe, |state| state != DataState::Waiting);
         assert_eq!(done, DataState::Acknowledged { again: false });
+        let trip = probe.round_trip().unwrap();
+        assert!(trip > Duration::ZERO && trip < Duration::from_secs(1), "{trip:?}");
+        // Whoever looks late learns nothing else.
+        let _ = crate::poll::wait_readable(&[], Some(Duration::from_millis(20)));
+        assert!(crate::clock::monotonic_ns() - before >= 20_000_000);
+        assert_eq!(probe.round_trip(), Some(trip));
     }
 
     #[test]

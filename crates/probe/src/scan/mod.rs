@@ -143,12 +143,14 @@ struct Flight {
     sent: Time,
     block: usize,
     answered: Option<Time>,
+    /// The round-trip time that the kernel measured, where it did.
+    trip: Option<Time>,
 }
 
 impl Flight {
     /// The round-trip time that an answer at this time shows.
     fn rtt(&self, answered: Time) -> Time {
-        answered.saturating_sub(self.sent) / self.kind.round_trips()
+        self.trip.unwrap_or(answered.saturating_sub(self.sent) / self.kind.round_trips())
     }
 }
 
@@ -485,7 +487,7 @@ impl Machine for Scan {
         }
         let (size, kind, block) = self.queue.pop_front()?;
         let id = self.packets();
-        self.flights.push(Flight { size, kind, sent: now, block, answered: None });
+        self.flights.push(Flight { size, kind, sent: now, block, answered: None, trip: None });
         Some(Probe { id, kind, ip_len: size, ttl: None, flow: 0 })
     }
 
@@ -494,6 +496,10 @@ impl Machine for Scan {
         let Some(flight) = self.flights.get_mut(index).filter(|flight| flight.answered.is_none()) else { return };
         match answer.said {
             ProbeAnswer::Open { sack, .. } if flight.kind == Kind::Syn => self.open |= sack,
+            ProbeAnswer::Timed { trip } => {
+                flight.trip = Some(trip);
+                return;
+            }
             ProbeAnswer::Reached { .. } if flight.kind != Kind::Syn => {
                 // What routers put together again says nothing about the others' time.
                 if flight.kind != Kind::LooseEcho {

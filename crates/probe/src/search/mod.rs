@@ -169,6 +169,8 @@ pub struct Search {
     last_sent: Time,
     heard: Option<Time>,
     rtt: Rtt,
+    /// The shortest round-trip time that this host's kernel measured on connections of its own.
+    trip: Option<Time>,
     /// Time between two probes of later bursts.
     pace: Time,
     voids: u32,
@@ -243,6 +245,7 @@ impl Search {
             last_sent: Time::ZERO,
             heard: None,
             rtt: Rtt::default(),
+            trip: None,
             pace: Time::ZERO,
             voids: 0,
             rationed: false,
@@ -537,6 +540,10 @@ impl Machine for Search {
                 if let Some(mss) = quote.options.and_then(|options| options.mss) {
                     self.quoted_mss.entry(ttl).or_insert((from, mss));
                 }
+            }
+            ProbeAnswer::Timed { trip } => {
+                self.trip = Some(self.trip.map_or(trip, |least| least.min(trip)));
+                self.evidence.rtt(flight.item.size, trip);
             }
             ProbeAnswer::StreamLimit { longest } => self.beyond.longest = Some(longest),
             ProbeAnswer::LocalTooBig if flight.item.kind == Kind::Stream => {

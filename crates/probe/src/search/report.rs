@@ -255,7 +255,7 @@ impl Search {
             df_cleared: pmtu.and_then(|_| self.df_cleared()),
             short_loss: self.arms[0],
             long_loss: self.arms[1],
-            rtt: self.rtt,
+            rtt: self.trip.map_or(self.rtt, |trip| self.rtt.with_min(trip)),
             pace: self.pace(),
             packets: self.packets(),
             rounds: self.round,

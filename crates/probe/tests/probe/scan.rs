@@ -1,8 +1,8 @@
 //! Scans of loss by size over simulated paths.
 
-use crate::common::{Link, Net, RunCost, rng, run, run_with_outage};
+use crate::common::{Link, Net, RunCost, rng, run, run_with, run_with_outage};
 use std::time::Duration;
-use wt_probe::{Kind, Scan, ScanConfig, goodput};
+use wt_probe::{Answer, Kind, ProbeAnswer, Scan, ScanConfig, goodput};
 
 /// Packets that the search for the path MTU takes before a scan.
 const SEARCHED: u32 = 35;
@@ -250,4 +250,15 @@ fn round_trips_are_those_of_the_path_whatever_is_sent() {
         assert!(rtts.len() >= 100 && rtts.iter().all(|rtt| *rtt == net.rtt), "{kind:?}: {rtts:?}");
         assert_eq!(scan.sizes()[0].rtt, Some(net.rtt), "{kind:?}");
     }
+}
+
+#[test]
+fn round_trips_are_as_long_as_the_kernel_measured_them_however_late_they_were_looked_at() {
+    let net = Net::new(3);
+    let trip = Duration::from_micros(39);
+    let config = ScanConfig { kind: Kind::Stream, split: false, loose: false, ..config(vec![576]) };
+    let mut scan = Scan::new(config, rng(3));
+    let timed = |id, at| Answer { id, at, from: Some(net.target()), said: ProbeAnswer::Timed { trip } };
+    run_with(&net, &mut scan, |probe, at| vec![timed(probe.id, at)]);
+    assert!(scan.rtts().count() >= 100 && scan.rtts().all(|rtt| rtt == trip));
 }

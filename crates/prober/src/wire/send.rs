@@ -124,7 +124,11 @@ impl Wire {
                     return at < stream.since + LONGEST_STREAM;
                 }
                 (DataState::Refused, None) => tell(ProbeAnswer::Refused),
-                (DataState::Open { mss, .. }, None) => tell(ProbeAnswer::Open { mss, sack: false }),
+                (DataState::Open { mss, .. }, None) => {
+                    // The kernel knows to the microsecond when packets came; we see it when we look.
+                    stream.probe.round_trip().into_iter().for_each(|trip| tell(ProbeAnswer::Timed { trip }));
+                    tell(ProbeAnswer::Open { mss, sack: false });
+                }
                 (DataState::Open { longest, .. }, Some(ip_len)) => match stream.probe.send(ip_len) {
                     Ok(()) => {
                         tell(ProbeAnswer::Connected);
@@ -136,7 +140,10 @@ impl Wire {
                         tell(ProbeAnswer::LocalTooBig);
                     }
                 },
-                (DataState::Acknowledged { again: false }, _) => tell(ProbeAnswer::Reached { ttl: None }),
+                (DataState::Acknowledged { again: false }, _) => {
+                    stream.probe.round_trip().into_iter().for_each(|trip| tell(ProbeAnswer::Timed { trip }));
+                    tell(ProbeAnswer::Reached { ttl: None });
+                }
                 (DataState::Acknowledged { again: true }, _) => tell(ProbeAnswer::Late),
                 (DataState::Split, _) => tell(ProbeAnswer::LocalTooBig),
                 (DataState::Refused, _) => {}
