@@ -91,7 +91,7 @@ impl Goal {
             _ if location.starts_with("//") => format!("{scheme}{}", clean(location)?),
             _ => Self { path: self.path_to(location)?, ..self.clone() }.url(),
         };
-        (url.len() <= LONGEST).then_some(url)
+        (url.len() <= LONGEST && url != self.url()).then_some(url)
     }
 }
 
@@ -508,6 +508,7 @@ mod tests {
         assert_eq!(to("//other.example/x").as_deref(), Some("https://other.example/x"));
         assert_eq!(to("big").as_deref(), Some("https://example.org:81/a/big"));
         assert_eq!((to("http://x/\u{1b}[2J"), to(&"x".repeat(300))), (None, None));
+        assert_eq!(to("/a/b"), None, "who is sent to where he asks is sent nowhere");
         assert_eq!(here.leads_to(&Head { status: 200, location: Some("/x".to_owned()), length: None }), None);
     }
 }

@@ -23,7 +23,9 @@ pub fn unanswered(target: &Target, report: &SearchReport) -> Problem {
             .because("too few probes were answered: its answers are rationed, or nearly all packets get lost")
             .hint("name a TCP port that is open there, as HOST:PORT; TCP probes need CAP_NET_RAW (root)");
     }
-    if report.findings.contains(&Finding::PortRefused) {
+    // A kernel calls a connection refused where a firewall on the way says that it is forbidden, too.
+    let elsewhere = report.refusal.is_some_and(|said| said.from != Some(target.ip));
+    if report.findings.contains(&Finding::PortRefused) && !elsewhere {
         let what = format!("{} ({}) refuses TCP connections at port {}", target.name, target.ip, target.port);
         return Problem::new(Fault::Remote, format!("{what}, and answers nothing else"))
             .because(
