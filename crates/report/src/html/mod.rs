@@ -74,10 +74,11 @@ impl TuneReport {
             _ => self.measured.show(Some(figure)),
         };
         let mut tiles = Vec::new();
+        let measure = answer.measure_beside(&self.measured, self.arms.first().and_then(|arm| arm.figure));
         if let (Some(before), Some(after)) = (answer.before, answer.after) {
-            tiles.push((answer.measure, format!("{} → {}", show(before), show(after))));
+            tiles.push((measure.as_str(), format!("{} → {}", show(before), show(after))));
         } else if let Some(before) = answer.before {
-            tiles.push((answer.measure, show(before)));
+            tiles.push((measure.as_str(), show(before)));
         }
         if let Some(reached) = answer.reached {
             tiles.push(("of what the line can carry, now", words::whole_percent(reached * 100.0)));

@@ -134,8 +134,12 @@ pub(super) struct AnswerInputs<'a> {
 impl AnswerInputs<'_> {
     /// Whether trials of the current settings scatter so much that this mean of theirs is far from what tables have of them.
     fn is_far_from_median(&self, mean: f64) -> bool {
-        self.median.is_some_and(|median| (mean / median).ln().abs() > LARGE.ln_1p())
+        is_far(mean, self.median)
     }
+}
+
+fn is_far(mean: f64, median: Option<f64>) -> bool {
+    median.is_some_and(|median| (mean / median).ln().abs() > LARGE.ln_1p())
 }
 
 impl TuneInputs<'_> {
@@ -515,6 +519,12 @@ impl TuneInputs<'_> {
 }
 
 impl Answer {
+    /// What `before` and `after` are called: an average where tables, whose `median` this is of the current settings, tell another figure.
+    pub(crate) fn measure_beside(&self, measured: &TrialFigure, median: Option<f64>) -> String {
+        let far = self.unit == measured.unit && self.before.is_some_and(|mean| is_far(mean, median));
+        format!("{}{}", self.measure, if far { ", on average" } else { "" })
+    }
+
     /// What to know where trials of the current settings scatter: the answer and its ratios are of one mean of them, tables of another.
     pub(super) fn scattered(&self, known: &AnswerInputs<'_>) -> Option<String> {
         let TrialFigure { name, unit, .. } = known.measured;

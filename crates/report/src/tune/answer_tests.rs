@@ -187,13 +187,11 @@ fn what_is_faster_is_decided_whoever_else_may_be_more_so() {
 #[test]
 fn where_trials_scatter_the_figure_is_called_an_average_and_the_median_of_the_table_stands_beside_it() {
     let told = |shares: &[u64]| {
-        let mut at = 0;
         let mut case = Case::lab("scattered", held(4.0, |_| ()));
         case.story.path.physical_goodput_bps = None;
-        for record in case.story.records.iter_mut().filter(|record| record.spec.arm == 0) {
-            record.outcome.bytes = record.outcome.bytes * shares[at % shares.len()] / 100;
-            at += 1;
-        }
+        let own = case.story.records.iter_mut().filter(|record| record.spec.arm == 0);
+        own.zip(shares.iter().cycle())
+            .for_each(|(record, share)| record.outcome.bytes = record.outcome.bytes * share / 100);
         let report = case.report();
         let warned: Vec<String> = report.warnings.iter().filter(|line| line.contains("scatter")).cloned().collect();
         (report, warned)
@@ -207,6 +205,8 @@ fn where_trials_scatter_the_figure_is_called_an_average_and_the_median_of_the_ta
     let median = measured.show(report.arms[0].figure);
     assert!(warned.len() == 1 && warned[0].contains(&median) && warned[0].contains(&mean), "{warned:?}");
     assert_ne!(median, mean);
+    let tile = |report: &TuneReport| report.to_html().contains("<dt>goodput, on average</dt>");
+    assert!(tile(&report) && !tile(&calm));
 }
 
 fn one(settings: Settings, from: f64, to: f64, noise: f64, budget: usize) -> Plan {
