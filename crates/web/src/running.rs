@@ -126,7 +126,8 @@ async fn stop_experiment(
 /// Each event but samples of the transfer that runs has a number; with `Last-Event-ID` they go on after that one.
 #[utoipa::path(get, path = "/api/v1/experiments/{id}/events",
     params(("id" = String, Path, description = "Its name here"), ("Last-Event-ID" = Option<String>, Header, description = "The last event that was seen")),
-    responses((status = 200, body = String, content_type = "text/event-stream"), (status = "4XX", body = ErrorBody)))]
+    responses((status = 200, body = String, content_type = "text/event-stream"),
+        (status = 204, description = "It has ended, and all of it was seen: don't ask again"), (status = "4XX", body = ErrorBody)))]
 async fn experiment_events(State(app): SharedApp, id: Place, headers: HeaderMap) -> Result<Response, ApiError> {
     Ok(events(find(&app, id, Some(Kind::Experiment))?, &headers))
 }
@@ -218,7 +219,8 @@ async fn stop_run(State(app): SharedApp, peer: Peer, headers: HeaderMap, id: Pla
 /// What happens in one of them, as server-sent events: what the command says, then `end`
 #[utoipa::path(get, path = "/api/v1/runs/{id}/events",
     params(("id" = String, Path, description = "Its name here"), ("Last-Event-ID" = Option<String>, Header, description = "The last event that was seen")),
-    responses((status = 200, body = String, content_type = "text/event-stream"), (status = "4XX", body = ErrorBody)))]
+    responses((status = 200, body = String, content_type = "text/event-stream"),
+        (status = 204, description = "It has ended, and all of it was seen: don't ask again"), (status = "4XX", body = ErrorBody)))]
 async fn run_events(State(app): SharedApp, id: Place, headers: HeaderMap) -> Result<Response, ApiError> {
     Ok(events(find(&app, id, None)?, &headers))
 }
@@ -237,7 +239,13 @@ const PIECE: usize = 16 << 10;
 /// Server-sent events, those that are there and those that come.
 fn events(run: Arc<Run>, headers: &HeaderMap) -> Response {
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).and_then(|id| id.parse::<u64>().ok());
-    let events = Box::pin(run.events(last.map_or(0, |last| last.saturating_add(1))));
+    let from = last.map_or(0, |last| last.saturating_add(1));
+    // Who has seen the end and asks again would be answered by an empty stream for ever. By the standard of server-sent events this is
+    // what tells a client not to ask again.
+    if run.is_over(from) {
+        return StatusCode::NO_CONTENT.into_response();
+    }
+    let events = Box::pin(run.events(from));
     let pieces = futures_util::stream::unfold((events, VecDeque::new()), |(mut events, mut rest)| async move {
         loop {
             if let Some(piece) = rest.pop_front() {

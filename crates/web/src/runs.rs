@@ -250,6 +250,12 @@ impl Run {
         })
     }
 
+    /// Whether it has ended, and no event from this number on is left to be told.
+    pub(crate) fn is_over(&self, from: u64) -> bool {
+        let log = self.log();
+        log.end.is_some() && from >= log.next
+    }
+
     /// The first event from a place on, and the place behind it.
     fn after(&self, at: Place) -> Option<Result<(Arc<Event>, Place), RunOver>> {
         let log = self.log();

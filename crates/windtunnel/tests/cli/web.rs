@@ -345,6 +345,11 @@ fn an_experiment_is_watched_by_two_hundred_and_stopped() {
     // Whoever was away goes on where he was.
     let rest = server.ask("GET", &events, &[("last-event-id", "0")], "").body;
     assert!(rest.contains("id: 1\n") && !rest.contains("id: 0\n"), "{rest}");
+    // Who has seen its end, or more than there is, is told not to ask again.
+    let end = rest.lines().filter_map(|line| line.strip_prefix("id: ")).next_back().expect("the number of its end");
+    for seen in [end, "1000000"] {
+        assert_eq!(server.ask("GET", &events, &[("last-event-id", seen)], "").status, 204, "{seen}");
+    }
 
     let summary = server.get(&format!("/api/v1/experiments/{id}")).json();
     let name = summary["experiment"].as_str().expect("its name in the journal");
