@@ -178,9 +178,13 @@ impl Intake {
                 let before = record.bytes.len() - ip.len().min(record.bytes.len());
                 let place = self.places.number((record.interface, record.link.device(record.bytes)));
                 let original_len = record.original_len.saturating_sub(before);
-                let parsed = parse(ip, original_len);
-                let packet = PlacedPacket { place, at_ns: record.at_ns, parsed, original_len };
-                self.order.take(packet, &mut self.tracker);
+                if self.order.holds(place, record.at_ns, &mut self.tracker) {
+                    let parsed = parse(ip, original_len);
+                    let packet = PlacedPacket { place, at_ns: record.at_ns, parsed, original_len };
+                    self.order.hold(packet, &mut self.tracker);
+                } else {
+                    self.tracker.packet(place, record.at_ns, ip, original_len);
+                }
             }
             None => {
                 if !record.link.is_known() {

@@ -18,50 +18,51 @@ const KEPT: usize = 16;
 /// Copies of packets with numbers after which it isn't by chance.
 const FEWEST: u32 = 2;
 /// Packets with numbers after which an end speaks for itself.
-const ENOUGH: u32 = 3;
+const ENOUGH: u64 = 3;
+/// Bits of a mark that say how many hops a packet still had to go.
+const HOPS_BITS: u32 = 8;
 
 /// The packets of one end that were seen last: what each is known by, and when it was, in 1024 ns and as far as 32 bits count. Among
 /// thousands of connections what is kept of each is seldom in the CPU's caches, so it shall be little.
 #[derive(Debug, Default)]
 pub(crate) struct Lately {
     seen: [(u32, u32); KEPT],
-    /// How many hops each still had to go.
-    hops: [u8; KEPT],
-    /// Packets that take numbers, how many of them came twice, and the longest time between two, in 1024 ns.
-    numbered: u32,
+    /// How many packets that take numbers came twice, and the longest time between two, in 1024 ns.
     twice: u32,
     apart: u32,
 }
 
+/// What is known when a packet may be a copy.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CopyHints {
+    /// How many packets this end has sent.
+    pub(crate) before: u64,
+    /// How far apart packets of the connection and their copies are, in 1024 ns.
+    pub(crate) apart: Option<u32>,
+    pub(crate) rtt_ns: Option<u64>,
+}
+
 impl Lately {
     /// Whether this very packet was here a moment ago; remembers it if not. `is_new` says that it can't have been: it brings
-    /// something that is further than all before. `before` is how many packets this end had sent before it, `apart` how far apart
-    /// packets of the connection and their copies are, in 1024 ns, and `rtt_ns` the RTT, where they are known.
-    pub(crate) fn is_copy(
-        &mut self,
-        s: &Segment,
-        now: u64,
-        is_new: bool,
-        before: u64,
-        (apart, rtt_ns): (Option<u32>, Option<u64>),
-    ) -> bool {
+    /// something that is further than all before.
+    pub(crate) fn is_copy(&mut self, s: &Segment, now: u64, is_new: bool, hints: CopyHints) -> bool {
         let (mark, now) = (mark(s), units(now));
-        let takes_numbers = s.len > 0 || s.flags.has_any(TcpFlags::SYN | TcpFlags::FIN);
         if !is_new {
+            let takes_numbers = s.len > 0 || s.flags.has_any(TcpFlags::SYN | TcpFlags::FIN);
             let within = match (s.ident, takes_numbers) {
                 (1.., _) => units(SOON_NS),
                 // A SYN is retransmitted after a second, data after an RTT.
                 (0, true) if s.has(TcpFlags::SYN) => units(SOON_NS),
-                (0, true) => units(rtt_ns.map_or(0, |rtt| rtt / 2).clamp(SURELY_NS, SOON_NS)),
-                (0, false) => apart.map_or(0, |apart| (2 * apart + 2).min(units(SOON_NS))),
+                (0, true) => units(hints.rtt_ns.map_or(0, |rtt| rtt / 2).clamp(SURELY_NS, SOON_NS)),
+                (0, false) => hints.apart.map_or(0, |apart| (2 * apart + 2).min(units(SOON_NS))),
             };
             // Packets of several queues may come in the wrong order by a little.
             let since = |at: u32| now.wrapping_sub(at).cast_signed().unsigned_abs();
-            let copy = |((other, at), hops): (&(u32, u32), &u8)| {
-                let within = if *hops == s.hops { within } else { units(SOON_NS) };
-                (*other == mark && since(*at) < within).then(|| since(*at))
+            let copy = |(other, at): &(u32, u32)| {
+                let within = if *other == mark { within } else { units(SOON_NS) };
+                ((other ^ mark) >> HOPS_BITS == 0 && since(*at) < within).then(|| since(*at))
             };
-            if let Some(since) = self.seen.iter().zip(&self.hops).find_map(copy) {
+            if let Some(since) = self.seen.iter().find_map(copy) {
                 if takes_numbers {
                     self.twice = self.twice.saturating_add(1);
                     self.apart = self.apart.max(since);
@@ -69,27 +70,21 @@ impl Lately {
                 return true;
             }
         }
-        self.numbered = self.numbered.saturating_add(u32::from(takes_numbers));
-        let place = before as usize % KEPT;
-        if let (Some(seen), Some(hops)) = (self.seen.get_mut(place), self.hops.get_mut(place)) {
-            (*seen, *hops) = ((mark, now), s.hops);
+        if let Some(place) = self.seen.get_mut(hints.before as usize % KEPT) {
+            *place = (mark, now);
         }
         false
     }
 
-    /// How far apart packets and their copies are, in 1024 ns, if what takes numbers mostly came twice: of this end, or of the other
-    /// one where this one sent next to nothing of the kind.
-    pub(crate) fn apart(&self, other: &Self) -> Option<u32> {
-        let (numbered, twice, apart) = if self.numbered >= ENOUGH {
-            (self.numbered, self.twice, self.apart)
+    /// How far apart packets and their copies are, in 1024 ns, if what takes numbers mostly came twice: of this end, which sent so
+    /// many of the kind, or of both where it sent next to none.
+    pub(crate) fn apart(&self, numbered: u64, (other, numbered_there): (&Self, u64)) -> Option<u32> {
+        let (numbered, twice, apart) = if numbered >= ENOUGH {
+            (numbered, self.twice, self.apart)
         } else {
-            (
-                self.numbered.saturating_add(other.numbered),
-                self.twice.saturating_add(other.twice),
-                self.apart.max(other.apart),
-            )
+            (numbered + numbered_there, self.twice.saturating_add(other.twice), self.apart.max(other.apart))
         };
-        (twice >= FEWEST && twice.saturating_mul(2) >= numbered).then_some(apart)
+        (twice >= FEWEST && u64::from(twice) * 2 >= numbered).then_some(apart)
     }
 }
 
@@ -98,7 +93,7 @@ fn units(ns: u64) -> u32 {
     (ns >> 10) as u32
 }
 
-/// A number that stands for all that a copy has in common with its packet; never 0.
+/// A number that stands for all that a copy has in common with its packet, and behind it the hops that it had to go; never 0.
 ///
 /// # Source
 /// The mixing is that of splitmix64 (Steele, Lea and Flood 2014).
@@ -116,5 +111,6 @@ fn mark(s: &Segment) -> u32 {
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
         z ^ (z >> 27)
     };
-    (words.iter().fold(u64::from(s.flags.0), mix) >> 32) as u32 | 1
+    let common = (words.iter().fold(u64::from(s.flags.0), mix) >> 32) as u32 | 1;
+    common << HOPS_BITS | u32::from(s.hops)
 }

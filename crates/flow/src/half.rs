@@ -8,7 +8,7 @@
 mod retransmission;
 
 use self::retransmission::Retransmission;
-use crate::copies::Lately;
+use crate::copies::{CopyHints, Lately};
 use crate::counts::{Counts, Offer};
 use crate::over_time::OverTime;
 use crate::packet::{MOST_SACKS, Segment};
@@ -93,7 +93,8 @@ pub(crate) struct Half {
     /// Its first timestamp, and that of the ACK behind which nothing of the other end's was under way.
     first_stamp: Option<u32>,
     last_stamp: Option<u32>,
-    recent: VecDeque<Retransmission>,
+    /// Most connections have none.
+    recent: Option<Box<VecDeque<Retransmission>>>,
     /// Payload that passed here before, bytes.
     repeated: u64,
     /// Not all that waits for its ACK is known.
@@ -139,8 +140,17 @@ impl Half {
         } else {
             self.ack.is_none_or(|ack| ack.is_before(s.ack))
         };
-        let apart = if is_new || takes_numbers { None } else { self.lately.apart(&rev.lately) };
-        self.lately.is_copy(s, now, is_new, self.counts.packets, (apart, rtt_ns))
+        let apart = if is_new || takes_numbers {
+            None
+        } else {
+            self.lately.apart(self.numbered(), (&rev.lately, rev.numbered()))
+        };
+        self.lately.is_copy(s, now, is_new, CopyHints { before: self.counts.packets, apart, rtt_ns })
+    }
+
+    /// Its packets that took numbers, about.
+    fn numbered(&self) -> u64 {
+        self.counts.data_packets + u64::from(self.isn.is_some()) + u64::from(self.fin)
     }
 
     /// A segment of this end; `rev` is the other one. `first_rtt_ns` is that of the handshake, `back_ns` the time from
@@ -150,7 +160,7 @@ impl Half {
         let control = s.flags.has_any(TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST);
         self.count(s);
         // Neither carries anything but what comes again, or none of it.
-        let is_payload = s.len > 0 && !self.is_keep_alive(s) && !self.is_window_probe(rev, s);
+        let is_payload = s.len > 1 || s.len == 1 && !self.is_keep_alive(s) && !self.is_window_probe(rev, s);
         self.counts.data_packets += u64::from(is_payload);
         self.counts.bytes_sent += if is_payload { u64::from(s.len) } else { 0 };
         let is_new_syn = syn && !self.synchronise(s);
@@ -333,8 +343,10 @@ impl Half {
             self.sacks = s.sacks;
         }
         let Some((value, echo)) = s.timestamps else { return };
-        self.first_stamp = self.first_stamp.or(Some(value));
         if self.stamps.back().is_none_or(|(last, _)| *last != value) {
+            if self.first_stamp.is_none() {
+                self.first_stamp = Some(value);
+            }
             if self.stamps.len() >= MOST_STAMPS {
                 self.stamps.pop_front();
             }

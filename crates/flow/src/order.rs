@@ -20,15 +20,9 @@ pub(crate) struct PlacedPacket {
     pub(crate) original_len: usize,
 }
 
-impl PlacedPacket {
-    fn give(&self, to: &mut Tracker) {
-        to.parsed(self.place, self.at_ns, &self.parsed, self.original_len);
-    }
-}
-
 /// Puts packets in the order of their times as they are read, as far as they stand behind later ones by little. What is held back is
 /// bounded in time and number.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct PacketOrder {
     /// By time, then as they stand: the places of those that are held back.
     queue: BinaryHeap<Reverse<(u64, u64, usize)>>,
@@ -44,21 +38,33 @@ pub(crate) struct PacketOrder {
     pub(crate) unsorted: u64,
 }
 
+impl Default for PacketOrder {
+    fn default() -> Self {
+        Self {
+            queue: BinaryHeap::new(),
+            held: Vec::new(),
+            free: Vec::new(),
+            latest_ns: Vec::new(),
+            newest_ns: 0,
+            taken: 0,
+            until: CALM,
+            unsorted: 0,
+        }
+    }
+}
+
 impl PacketOrder {
-    /// The next packet of the capture; those whose turn has come go on.
-    pub(crate) fn take(&mut self, packet: PlacedPacket, to: &mut Tracker) {
+    /// Whether the next packet of the capture, which came at a place and a time, is to be held back: then it is handed to
+    /// [`Self::hold`], otherwise all before it have gone on.
+    pub(crate) fn holds(&mut self, place: usize, at_ns: Option<u64>, to: &mut Tracker) -> bool {
         self.taken += 1;
-        if self.taken == 1 {
-            self.until = CALM;
-        }
         // Without a time it stays where it stands.
-        let at_ns = packet.at_ns.unwrap_or(self.newest_ns);
-        if self.latest_ns.len() <= packet.place {
-            self.latest_ns.resize(packet.place + 1, 0);
+        let at_ns = at_ns.unwrap_or(self.newest_ns);
+        if self.latest_ns.len() <= place {
+            self.latest_ns.resize(place + 1, 0);
         }
-        if let Some(latest) = self.latest_ns.get_mut(packet.place) {
-            let is_behind = at_ns < *latest && at_ns.saturating_add(WINDOW_NS) >= *latest;
-            if is_behind {
+        if let Some(latest) = self.latest_ns.get_mut(place) {
+            if at_ns < *latest && at_ns.saturating_add(WINDOW_NS) >= *latest {
                 self.unsorted += 1;
                 self.until = self.taken + CALM;
             } else {
@@ -71,12 +77,22 @@ impl PacketOrder {
             self.newest_ns = at_ns;
         }
         self.newest_ns = self.newest_ns.max(at_ns);
-        if self.taken >= self.until {
-            self.flush(to);
-            packet.give(to);
-            return;
+        if self.taken < self.until {
+            return true;
         }
-        self.hold(at_ns, packet);
+        self.flush(to);
+        false
+    }
+
+    /// Holds a packet back; those whose turn has come go on.
+    pub(crate) fn hold(&mut self, packet: PlacedPacket, to: &mut Tracker) {
+        let slot = self.free.pop().unwrap_or(self.held.len());
+        let at_ns = packet.at_ns.unwrap_or(self.newest_ns);
+        match self.held.get_mut(slot) {
+            Some(held) => *held = packet,
+            None => self.held.push(packet),
+        }
+        self.queue.push(Reverse((at_ns, self.taken, slot)));
         while let Some(Reverse((oldest, ..))) = self.queue.peek()
             && (self.queue.len() > MOST_HELD || oldest.saturating_add(WINDOW_NS) < self.newest_ns)
         {
@@ -84,19 +100,10 @@ impl PacketOrder {
         }
     }
 
-    fn hold(&mut self, at_ns: u64, packet: PlacedPacket) {
-        let slot = self.free.pop().unwrap_or(self.held.len());
-        match self.held.get_mut(slot) {
-            Some(held) => *held = packet,
-            None => self.held.push(packet),
-        }
-        self.queue.push(Reverse((at_ns, self.taken, slot)));
-    }
-
     fn release(&mut self, to: &mut Tracker) {
         let Some(Reverse((.., slot))) = self.queue.pop() else { return };
         if let Some(packet) = self.held.get(slot) {
-            packet.give(to);
+            to.parsed(packet.place, packet.at_ns, &packet.parsed, packet.original_len);
         }
         self.free.push(slot);
     }

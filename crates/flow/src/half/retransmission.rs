@@ -48,10 +48,11 @@ impl Half {
         }
         *self.lost(passed) += 1;
         if s.len > 0 {
-            if self.recent.len() >= MOST_RECENT {
-                self.recent.pop_front();
+            let recent = self.recent.get_or_insert_default();
+            if recent.len() >= MOST_RECENT {
+                recent.pop_front();
             }
-            self.recent.push_back(Retransmission { seq: s.seq, end, passed });
+            recent.push_back(Retransmission { seq: s.seq, end, passed });
         }
     }
 
@@ -67,9 +68,8 @@ impl Half {
     pub(super) fn arrived_twice(&mut self, (mut left, right): (Seq, Seq)) {
         while left.is_before(right) {
             let common = |sent: &Retransmission| sent.seq.is_before(right) && left.is_before(sent.end);
-            let Some(sent) = self.recent.iter().position(common).and_then(|place| self.recent.remove(place)) else {
-                return;
-            };
+            let Some(recent) = &mut self.recent else { return };
+            let Some(sent) = recent.iter().position(common).and_then(|place| recent.remove(place)) else { return };
             self.counts.spurious_retransmissions += 1;
             let lost = self.lost(sent.passed);
             *lost = lost.saturating_sub(1);
