@@ -117,3 +117,19 @@ fn told(trial: &ComparedTrial) -> String {
         (None, _) => format!("{label:<24} discarded: {}", why()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_names_one_congestion_control_alone_hears_it_before_the_rounds() {
+        let said = |arms| begin(Subject::Controls, arms, 5, Some(10.0), Duration::from_secs(60));
+        assert!(
+            said(1).starts_with("1 congestion control, 5 rounds") && said(1).ends_with("name a second one"),
+            "{}",
+            said(1)
+        );
+        assert!(said(2).starts_with("2 congestion controls, 5 rounds") && !said(2).contains("second"), "{}", said(2));
+    }
+}

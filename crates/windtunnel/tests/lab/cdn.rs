@@ -55,6 +55,9 @@ fn paths_without_an_edge_and_levels_that_do_not_differ_are_usage() {
         let ran = run(args);
         assert_eq!(ran.code, 2, "{args:?}: {}", ran.err);
     }
+    // Nor is it said first what rounds can show that will never be run.
+    let ran = run(&["cdn", "--low", "40", "--high", "10", "--rounds", "2"]);
+    assert!(ran.code == 2 && !ran.err.contains("can show nothing"), "{}", ran.err);
 }
 
 #[test]
