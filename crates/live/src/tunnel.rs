@@ -256,11 +256,9 @@ impl LiveTunnel {
             let next = url.join(&location).map_err(|error| never(error.to_string()))?;
             // The version of IP by which it was reached so far is known to work.
             let same = Target::find(next.clone(), Some(target.peer.is_ipv6()), cancel);
-            let found = match same.or_else(|_| Target::find(next, self.config.v6, cancel)) {
-                Ok(found) => found,
-                Err(_) if cancel.is_cancelled() => return Err(FetchError::Cancelled),
-                Err(error) => return Err(never(error.to_string())),
-            };
+            let found = same.or_else(|_| Target::find(next, self.config.v6, cancel));
+            let stopped = || cancel.is_cancelled().then_some(FetchError::Cancelled);
+            let found = found.map_err(|error| stopped().unwrap_or_else(|| never(error.to_string())))?;
             target.url = found.url;
             target.peer = found.peer;
         }

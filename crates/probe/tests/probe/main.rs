@@ -3,6 +3,7 @@
 mod bytes;
 mod common;
 mod flows;
+mod forgeries;
 mod manners;
 mod scan;
 mod search;
