@@ -7,7 +7,7 @@
 
 mod retransmission;
 
-use self::retransmission::Retransmission;
+use self::retransmission::RecentRetransmissions;
 use crate::copies::{CopyHints, Lately};
 use crate::counts::{Counts, Offer};
 use crate::over_time::OverTime;
@@ -94,7 +94,7 @@ pub(crate) struct Half {
     first_stamp: Option<u32>,
     last_stamp: Option<u32>,
     /// Most connections have none.
-    recent: Option<Box<VecDeque<Retransmission>>>,
+    recent: Option<Box<RecentRetransmissions>>,
     /// Payload that passed here before, bytes.
     repeated: u64,
     /// Not all that waits for its ACK is known.
@@ -553,7 +553,7 @@ pub(crate) struct KnownTimes {
 impl KnownTimes {
     /// Of the whole path, at the least.
     fn rtt_ns(&self) -> Option<u64> {
-        let loops = (self.back_ns > 0 && self.forth_ns > 0).then_some(self.back_ns + self.forth_ns);
+        let loops = (self.back_ns > 0 && self.forth_ns > 0).then(|| self.back_ns.saturating_add(self.forth_ns));
         [self.first_rtt_ns, loops].into_iter().flatten().min()
     }
 }

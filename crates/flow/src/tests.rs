@@ -1,8 +1,9 @@
 //! Connections made by hand, of which is known what they suffer from.
 
 use crate::{Analysis, Bounds, ConnectionReport, Culprit, End, Position, Reason, State, Tracker};
+use proptest::prelude::*;
 
-mod nonsense;
+mod copies;
 mod order;
 mod partial;
 mod quiet;
@@ -399,64 +400,6 @@ fn what_was_acknowledged_already_and_is_sent_again_is_spurious() {
     assert!(report.blame.findings.iter().any(|f| f.reason == Reason::Spurious), "{:#?}", report.blame);
 }
 
-/// The same bytes with an identification of IPv4, `times` each, some time apart.
-fn captured(packets: &[Packet], times: u64, apart_ns: u64, ident: u16) -> Analysis {
-    captured_by(packets, times, apart_ns, ident, 1)
-}
-
-/// The same where a copy has gone so many hops more than the packet before.
-fn captured_by(packets: &[Packet], times: u64, apart_ns: u64, ident: u16, hops: u8) -> Analysis {
-    let mut all = Vec::new();
-    for (number, packet) in packets.iter().enumerate() {
-        let mut bytes = packet.bytes(50_000);
-        let ident = if ident == 0 { 0 } else { ident.wrapping_add(number as u16) };
-        bytes[4..6].copy_from_slice(&ident.to_be_bytes());
-        all.extend((0..times).map(|copy| {
-            let mut bytes = bytes.clone();
-            // A router takes one off the time to live.
-            bytes[8] -= copy as u8 * hops;
-            (packet.at_ns + copy * apart_ns, bytes, usize::from(packet.len))
-        }));
-    }
-    all.sort_by_key(|(at, ..)| *at);
-    let mut tracker = Tracker::new(Bounds::default(), None);
-    all.iter().for_each(|(at, bytes, len)| tracker.packet(0, *at, bytes, bytes.len() + len));
-    tracker.finish(&[])
-}
-
-#[test]
-fn packets_that_were_captured_twice_count_once_and_those_sent_again_twice() {
-    let packets = bulk(200, 20 * MS, |_| 0);
-    let once = captured(&packets, 1, 0, 1);
-    for (apart_ns, ident) in [(30_000, 1), (400_000, 1), (3_000, 40_000)] {
-        let twice = captured(&packets, 2, apart_ns, ident);
-        assert_eq!((twice.packets.tcp, twice.packets.copies), (2 * once.packets.tcp, once.packets.tcp), "{apart_ns}");
-        let (one, two) = (&once.connections[0], &twice.connections[0]);
-        assert_eq!((&one.client.sent, &one.server.sent), (&two.client.sent, &two.server.sent), "{apart_ns}");
-        assert_eq!((one.min_rtt_us, &one.blame), (two.min_rtt_us, &two.blame), "{apart_ns}");
-    }
-    // Without identifications by the hops to go, or because all else came twice as well.
-    for (apart_ns, routed) in [(30_000, true), (300_000, true), (30_000, false), (300_000, false)] {
-        let twice = captured_by(&packets, 2, apart_ns, 0, u8::from(routed));
-        assert_eq!((twice.packets.tcp, twice.packets.copies), (2 * once.packets.tcp, once.packets.tcp), "{apart_ns}");
-        let (one, two) = (&once.connections[0], &twice.connections[0]);
-        assert_eq!((&one.client.sent, &one.server.sent), (&two.client.sent, &two.server.sent), "{apart_ns}");
-        assert_eq!((one.min_rtt_us, &one.blame), (two.min_rtt_us, &two.blame), "{apart_ns}");
-    }
-    // ACKs that repeat one are no copies where nothing else came twice.
-    let mut repeated = packets.clone();
-    let acks: Vec<Packet> = packets.iter().filter(|packet| packet.from_client && packet.len == 0).cloned().collect();
-    repeated.extend(acks.into_iter().skip(2).map(|packet| Packet { at_ns: packet.at_ns + 30_000, ..packet }));
-    let told = captured(&repeated, 1, 0, 0);
-    assert_eq!((told.packets.copies, told.connections[0].client.sent.duplicate_acks), (0, 200));
-    // A segment that is retransmitted has another identification.
-    let mut again = asked(2 * MS);
-    again.push(packet(10 * MS, false, ACK, 5001, 1101, 1000));
-    again.push(packet(11 * MS, false, ACK, 5001, 1101, 1000));
-    let told = captured(&again, 1, 0, 7);
-    assert_eq!((told.packets.copies, told.connections[0].server.sent.retransmissions), (0, 1));
-}
-
 #[test]
 fn of_one_direction_alone_nobody_is_blamed_and_nothing_is_called_unanswered() {
     // A transfer in which the client only acknowledges, as over the data connection of FTP.
@@ -567,4 +510,48 @@ fn a_filter_leaves_other_packets_out() {
     tracker.packet(0, 0, &bytes, bytes.len());
     let packets = tracker.finish(&[]).packets;
     assert_eq!((packets.filtered_out, packets.connections), (1, 0));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn no_packets_make_it_panic_and_no_time_counts_twice(
+        packets in proptest::collection::vec((any::<bool>(), any::<u8>(), 0u32..9000, 0u32..9000, 0u16..3, 0u16..1500, 0u64..50, any::<bool>()), 0..80),
+        base: u32,
+    ) {
+        let mut tracker = Tracker::new(Bounds { followed: 4, told: 4, outstanding: 8, remembered: 4 }, None);
+        let mut at = 0;
+        for (from_client, flags, seq, ack, window, len, gap, sack) in packets {
+            at += gap * MS;
+            let mut packet = packet(at, from_client, flags & 0x3f, base.wrapping_add(seq), base.wrapping_add(ack), len).window(window * 1000);
+            if sack {
+                packet = packet.sack(base.wrapping_add(seq), base.wrapping_add(ack));
+            }
+            let bytes = packet.bytes(50_000 + len % 7);
+            tracker.packet(0, at, &bytes, bytes.len() + usize::from(len));
+        }
+        for c in tracker.finish(&[]).connections {
+            let t = c.time;
+            let sum = t.handshake_us + t.under_way_us + t.client_window_us + t.server_window_us + t.client_zero_window_us
+                + t.server_zero_window_us + t.client_repair_us + t.server_repair_us + t.client_idle_us + t.server_idle_us + t.ending_us;
+            prop_assert!(sum <= c.duration_us && sum + 11 >= c.duration_us, "{} {}", sum, c.duration_us);
+            for end in [&c.client, &c.server] {
+                let sent = end.sent;
+                prop_assert!((0.0..=1.0).contains(&end.retransmission_rate) && end.bytes <= sent.bytes_sent, "{:?}", sent);
+                let told = sent.lost_before + sent.lost_after + sent.spurious_retransmissions;
+                prop_assert_eq!(told, sent.retransmissions, "{:?}", sent);
+            }
+        }
+    }
+
+    #[test]
+    fn no_bytes_make_it_panic(mut bytes in proptest::collection::vec(any::<u8>(), 0..120), version in 0u8..3, len in 0usize..70_000) {
+        if let (Some(first), 1..) = (bytes.first_mut(), version) {
+            *first = if version == 1 { 0x45 } else { 0x60 };
+        }
+        let mut tracker = Tracker::new(Bounds::default(), None);
+        tracker.packet(0, 0, &bytes, len);
+        prop_assert_eq!(tracker.finish(&[]).packets.all, 1);
+    }
 }

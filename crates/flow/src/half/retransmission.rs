@@ -2,6 +2,7 @@
 
 use super::{Half, KnownTimes, MOST_OUTSTANDING, SentSegment};
 use crate::packet::Segment;
+use std::collections::VecDeque;
 use std::ops::Range;
 use wt_wire::Seq;
 
@@ -14,9 +15,13 @@ const MOST_OVERLAPPED: usize = 64;
 /// Retransmissions of which the receiver may still say that they weren't needed.
 const MOST_RECENT: usize = 64;
 
+/// The last retransmissions, as long as the receiver hasn't said that they weren't needed.
+#[derive(Debug, Default)]
+pub(super) struct RecentRetransmissions(VecDeque<Retransmission>);
+
 /// A retransmission that was taken for the answer to a loss.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Retransmission {
+struct Retransmission {
     seq: Seq,
     end: Seq,
     /// Its first byte had passed here before.
@@ -48,7 +53,7 @@ impl Half {
         }
         *self.lost(passed) += 1;
         if s.len > 0 {
-            let recent = self.recent.get_or_insert_default();
+            let RecentRetransmissions(recent) = &mut **self.recent.get_or_insert_default();
             if recent.len() >= MOST_RECENT {
                 recent.pop_front();
             }
@@ -68,7 +73,7 @@ impl Half {
     pub(super) fn arrived_twice(&mut self, (mut left, right): (Seq, Seq)) {
         while left.is_before(right) {
             let common = |sent: &Retransmission| sent.seq.is_before(right) && left.is_before(sent.end);
-            let Some(recent) = &mut self.recent else { return };
+            let Some(RecentRetransmissions(recent)) = self.recent.as_deref_mut() else { return };
             let Some(sent) = recent.iter().position(common).and_then(|place| recent.remove(place)) else { return };
             self.counts.spurious_retransmissions += 1;
             let lost = self.lost(sent.passed);
@@ -84,7 +89,7 @@ impl Half {
     /// RFC 6675 section 2: an ACK with new blocks is a duplicate ACK, whatever its window; and until all that was under way is
     /// acknowledged, each gap is retransmitted in the same recovery. What a timer sets off comes after a silence.
     fn asks_for(&self, seq: Seq, end: Seq, now: u64, back_ns: u64) -> bool {
-        if now.saturating_sub(self.ack_at_ns) >= back_ns + back_ns / 4 + FAST_NS {
+        if now.saturating_sub(self.ack_at_ns) >= back_ns.saturating_add(back_ns / 4 + FAST_NS) {
             return false;
         }
         let Some(ack) = self.ack.filter(|ack| !seq.is_before(*ack)) else { return false };
