@@ -204,4 +204,38 @@ mod tests {
         }
         assert!(!text.contains("µs") && !text.contains("Mbit/s"), "{text}");
     }
+
+    #[test]
+    fn syns_that_were_sent_again_and_reports_of_data_that_came_twice_are_told() {
+        let words = |numbers: &[u32]| numbers.iter().flat_map(|number| number.to_le_bytes()).collect::<Vec<u8>>();
+        let mut file = words(&[0xa1b2_c3d4, 2 | 4 << 16, 0, 0, 65_535, 101]);
+        // A SYN twice; then two segments, of which the client says that it had the first one twice.
+        let d_sack = [&[1, 1, 5, 10][..], &10u32.to_be_bytes(), &30u32.to_be_bytes()].concat();
+        for (at_s, from_server, flags, seq, ack, len, options) in [
+            (0u32, false, 2, 0u32, 0u32, 0u8, &[][..]),
+            (1, false, 2, 0, 0, 0, &[]),
+            (2, true, 18, 9, 1, 0, &[]),
+            (3, false, 16, 1, 10, 0, &[]),
+            (4, true, 16, 10, 1, 20, &[]),
+            (5, false, 16, 1, 30, 0, &d_sack),
+        ] {
+            let mut bytes = segment(from_server, 0, len);
+            bytes[24..28].copy_from_slice(&seq.to_be_bytes());
+            bytes[28..32].copy_from_slice(&ack.to_be_bytes());
+            bytes[32] = (20 + options.len() as u8) / 4 * 16;
+            bytes[33] = flags;
+            bytes[3] += options.len() as u8;
+            bytes.splice(40..40, options.iter().copied());
+            file.extend(words(&[at_s, 0, bytes.len() as u32, bytes.len() as u32]));
+            file.extend(bytes);
+        }
+        let request = CaptureRequest { filter: None, connections: 10 };
+        let text = capture_text(&analyse_capture(&file[..], "file", &request).unwrap());
+        let wanted = [
+            "1 retransmitted (0 fast, 0 spurious, 1 SYN), 0 out of order",
+            "0 retransmitted (0 fast, 0 spurious), 0 out of order; 1 report of data that arrived twice (D-SACK)",
+            "The client's SYN got lost once",
+        ];
+        assert!(wanted.iter().all(|wanted| text.contains(wanted)), "{text}");
+    }
 }
