@@ -110,7 +110,9 @@ const TIMESTAMP: u32 = 12;
 /// loss probe, it would agree with two numbers, and so it agrees with none.
 #[must_use]
 pub fn decide(readings: &[Reading]) -> Decision {
-    let flights: Vec<&Reading> = readings.iter().filter(|r| r.end == End::Flight && r.segments > 0).collect();
+    let mut flights: Vec<&Reading> = readings.iter().filter(|r| r.end == End::Flight && r.segments > 0).collect();
+    let seen = flights.clone();
+    flights.retain(|r| !is_refuted(r, &seen));
     let Some(bound) = bound(&flights) else {
         return Decision {
             verdict: Verdict::Unknown,
@@ -204,6 +206,28 @@ pub(super) fn may_be_lawful(readings: &[Reading]) -> Option<u16> {
 /// Whether a flight is one that RFC 5681 has as initial window.
 fn is_lawful(reading: &Reading) -> bool {
     reading.firm && reading.segments == rfc5681(reading.max_segment) && is_full(reading)
+}
+
+/// Whether its segments are somewhat shorter than was allowed: a router on the way back may have called longer ones too long, whereupon the
+/// server cut them, and sent others for those that it took for lost.
+fn may_be_cut(reading: &Reading) -> bool {
+    !is_full(reading) && 2 * reading.max_segment > u32::from(reading.mss)
+}
+
+/// Whether a connection says nothing of the window, since another one that offered no more than what came through shows it without a cut.
+fn is_refuted(reading: &Reading, flights: &[&Reading]) -> bool {
+    let whole = |r: &&Reading| {
+        is_full(r) && r.max_segment <= reading.max_segment && r.max_segment + TIMESTAMP >= reading.max_segment
+    };
+    may_be_cut(reading) && flights.iter().any(whole)
+}
+
+/// The size to offer so that a server that may have cut its segments has no reason to: it knows by then what gets through.
+pub(super) fn uncut_size(readings: &[Reading]) -> Option<u16> {
+    let flights: Vec<&Reading> = readings.iter().filter(|r| r.end == End::Flight && r.segments > 0).collect();
+    let cut = flights.iter().find(|r| may_be_cut(r) && !is_refuted(r, &flights))?;
+    let size = u16::try_from(cut.max_segment).ok()?;
+    flights.iter().all(|r| r.mss != size).then_some(size)
 }
 
 /// The segments that a flight had for certain.
@@ -336,6 +360,18 @@ mod tests {
         let exhausted = |mss| Reading { exhausted: true, more: false, ..bytes(mss, true) };
         assert_eq!(decide(&[exhausted(1240), bytes(536, true), bytes(64, true)]).segments, 27);
         assert_eq!(decide(&[exhausted(1240), exhausted(64)]).segments, 228, "nothing stopped it");
+    }
+
+    #[test]
+    fn a_flight_that_was_cut_on_its_way_counts_only_until_one_shows_it_whole() {
+        // Ten of 1460 bytes met a link of 1400 on their way back.
+        let cut = Reading { bytes: 20_040, max_segment: 1360, ..seen(1460, 18) };
+        assert_eq!(uncut_size(&[cut, seen(64, 10)]), Some(1360));
+        assert_eq!(uncut_size(&[seen(1240, 10), seen(64, 10)]), None);
+        let readings = [cut, seen(64, 10), seen(1360, 10)];
+        assert_eq!((claim(&readings), uncut_size(&readings)), ((Verdict::Exact, 10, DecisionReason::Agreed), None));
+        // What an application writes in far smaller pieces was cut by nobody.
+        assert_eq!(uncut_size(&[Reading { bytes: 1000, max_segment: 100, ..seen(1460, 10) }]), None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 use super::config::is_private;
 use super::connection::{Connection, Setup};
-use super::decide::{Decision, DecisionReason, Verdict, decide, may_be_lawful};
+use super::decide::{Decision, DecisionReason, Verdict, decide, may_be_lawful, uncut_size};
 use super::reading::{End, Reading};
 use super::segment::{Incoming, Outgoing, SynAck};
 use super::session::{Head, Session};
@@ -374,6 +374,9 @@ impl Host {
         }
         if !readings.iter().any(|r| r.end == End::Flight) {
             return None;
+        }
+        if let Some(mss) = uncut_size(&readings) {
+            return Some((mss, false));
         }
         // Only with SACK a server shows that it was the window that stopped it.
         if let Some(mss) = may_be_lawful(&readings) {
