@@ -175,7 +175,7 @@ mod tests {
             if wanted(state) || crate::clock::monotonic_ns() > end {
                 return state;
             }
-            let _ = crate::poll::wait_readable(&[], Some(std::time::Duration::from_millis(1)));
+            let _ = crate::poll::wait_readable(&[], Some(Duration::from_millis(1)));
         }
     }
 
