@@ -1,8 +1,8 @@
 use serde_json::Value;
 use wt_prober::first_window::HostFinding;
 
-/// The columns of the CSV table.
-const COLUMNS: [&str; 21] = [
+/// The columns of the CSV table; where a redirect leads is in `why`.
+const COLUMNS: [&str; 20] = [
     "url",
     "provider",
     "address",
@@ -23,7 +23,6 @@ const COLUMNS: [&str; 21] = [
     "probes",
     "packets",
     "seconds",
-    "redirect",
 ];
 
 /// Findings as CSV with a header line; what isn't known is empty.
