@@ -36,8 +36,8 @@ impl AskedNames {
     }
 }
 
-/// Answers `GET` and `HEAD` of `/metrics` with this text, whatever is asked behind a `?`, other methods with 405, names that aren't ours with 403, and everything else
-/// with 404.
+/// Answers `GET` and `HEAD` of `/metrics` with this text, whatever is asked behind a `?`, other methods with 405, names that aren't ours
+/// with 403, and everything else with 404.
 ///
 /// # Errors
 /// Those of the connection: who asks and leaves, or asks slowly, gets nothing.

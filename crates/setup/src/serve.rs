@@ -148,9 +148,11 @@ fn apart(request: &ServeRequest) -> Result<(), Problem> {
     let Some(metrics) = request.metrics.filter(|metrics| metrics.port() != 0) else { return Ok(()) };
     let usual = || USUAL.iter().filter_map(|address| address.parse::<SocketAddr>().ok()).collect();
     let served: Vec<SocketAddr> = if request.listen.is_empty() { usual() } else { request.listen.clone() };
-    let any = |address: &SocketAddr| address.ip().is_unspecified() && address.is_ipv4() == metrics.is_ipv4();
-    let same =
-        |one: &&SocketAddr| one.port() == metrics.port() && (one.ip() == metrics.ip() || any(one) || any(&metrics));
+    // `[::]` takes what comes by IPv4, too.
+    let takes = |any: &SocketAddr, one: &SocketAddr| any.ip().is_unspecified() && (any.is_ipv6() || one.is_ipv4());
+    let same = |one: &&SocketAddr| {
+        one.port() == metrics.port() && (one.ip() == metrics.ip() || takes(one, &metrics) || takes(&metrics, one))
+    };
     served.iter().find(same).map_or(Ok(()), |one| {
         Err(Problem::usage(format!("tests are served at {one}, so metrics can't be at {metrics}")).hint(OTHER_METRICS))
     })
@@ -337,11 +339,17 @@ mod tests {
             (&["127.0.0.1:7000"][..], "127.0.0.1:7000"),
             (&["127.0.0.1:1", "0.0.0.0:7000"], "127.0.0.1:7000"),
             (&["127.0.0.1:7000"], "0.0.0.0:7000"),
+            (&["[::]:7000"], "127.0.0.1:7000"),
+            (&["[::1]:7000"], "[::]:7000"),
             (&[], USUAL[0]),
         ] {
             assert_eq!(told(listen, metrics).unwrap_err(), OTHER_METRICS, "{listen:?} {metrics}");
         }
-        for (listen, metrics) in [(&["127.0.0.1:7000"][..], "127.0.0.2:7000"), (&["127.0.0.1:0"], "127.0.0.1:0")] {
+        for (listen, metrics) in [
+            (&["127.0.0.1:7000"][..], "127.0.0.2:7000"),
+            (&["127.0.0.1:0"], "127.0.0.1:0"),
+            (&["[::1]:7000"], "0.0.0.0:7000"),
+        ] {
             assert_eq!(told(listen, metrics), Ok(()), "{listen:?} {metrics}");
         }
     }

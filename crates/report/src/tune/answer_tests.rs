@@ -183,7 +183,6 @@ fn what_is_faster_is_decided_whoever_else_may_be_more_so() {
     assert!(next.iter().any(|line| line.starts_with("More trials tell it from the others better: ")), "{next:?}");
 }
 
-/// The current settings and one other, without a plateau.
 #[test]
 fn where_trials_scatter_the_figure_is_called_an_average_and_the_median_of_the_table_stands_beside_it() {
     let told = |shares: &[u64]| {
@@ -209,6 +208,7 @@ fn where_trials_scatter_the_figure_is_called_an_average_and_the_median_of_the_ta
     assert!(tile(&report) && !tile(&calm));
 }
 
+/// The current settings and one other, without a plateau.
 fn one(settings: Settings, from: f64, to: f64, noise: f64, budget: usize) -> Plan {
     let truths = vec![Truth::new("current", Settings::new(), from), Truth::new(&settings.to_string(), settings, to)];
     Plan { truths, levels: vec![], noise, budget, stop_after: None, seed: 3 }
