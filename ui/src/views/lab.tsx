@@ -349,6 +349,7 @@ interface Transfer {
   end: "sender" | "receiver";
   samples: Columns;
   pmtu?: number;
+  pmtu_at_least?: boolean;
   link_guess?: string;
 }
 
@@ -375,7 +376,8 @@ function Worked({ run }: { run: Run }) {
       {result?.samples && <Transferred of={result} />}
       {result?.pmtu && (
         <p>
-          Packets of up to <strong>{result.pmtu} bytes</strong> get through; probably {result.link_guess}.
+          Packets of {result.pmtu_at_least ? "at least" : "up to"} <strong>{result.pmtu} bytes</strong> get through
+          {result.link_guess && result.link_guess !== "unknown" && `; probably ${result.link_guess}`}.
         </p>
       )}
     </div>

@@ -40,6 +40,8 @@ interface Found {
   address: string;
   device?: string;
   pmtu?: number | null;
+  /** Whether only this host's probes could be no longer. */
+  pmtu_at_least?: boolean;
   reverse_pmtu?: number | null;
   kind?: string;
   black_hole_hop?: { ttl: number; address: string } | null;
@@ -160,7 +162,7 @@ const called = ({ request: { target, lab } }: Run): string => String(target ?? (
 /** The worst that is known of a path, in a sentence, and how bad it is. */
 function headline(found: Found): [string, string] {
   const { pmtu, black_hole_hop: hop, loss } = found;
-  const through = `Packets of up to ${pmtu ?? "?"} bytes get through`;
+  const through = `Packets of ${found.pmtu_at_least ? "at least" : "up to"} ${pmtu ?? "?"} bytes get through`;
   if (found.kind === "black-hole") return [`Packets over ${pmtu ?? "?"} bytes vanish${hop ? ` behind ${hop.address}` : ""}`, "bad"];
   if (found.kind === "size-dependent-loss") return ["Long packets get lost more often than short ones", "bad"];
   if (loss != null && loss >= 0.005) return [`${percent(loss)} of all packets are lost, whatever their size`, "bad"];
@@ -203,7 +205,7 @@ function Probed({ run }: { run: Run }) {
           {called(run)}, {when(run.started_unix_us)}
         </p>
         <p>
-          {KINDS[found.kind ?? ""] ?? found.kind}
+          {found.pmtu_at_least && found.kind === "inconclusive" ? "Longer ones may get through, too" : (KINDS[found.kind ?? ""] ?? found.kind)}
           {found.black_hole_hop && `, behind hop ${found.black_hole_hop.ttl} (${found.black_hole_hop.address})`}.
         </p>
         {(found.findings ?? []).map((finding) => (
@@ -211,7 +213,10 @@ function Probed({ run }: { run: Run }) {
         ))}
       </Section>
       <dl class="figures">
-        <Figure name="Path MTU there">{found.pmtu ?? "–"} bytes</Figure>
+        <Figure name="Path MTU there">
+          {found.pmtu_at_least && "≥ "}
+          {found.pmtu ?? "–"} bytes
+        </Figure>
         {found.reverse_pmtu && <Figure name="and back">{found.reverse_pmtu} bytes</Figure>}
         {rtt?.min != null && <Figure name="RTT, least and median">{`${ms(rtt.min)}, ${rtt.median === null ? "–" : ms(rtt.median)}`}</Figure>}
         {found.jitter_us != null && <Figure name="Jitter">{ms(found.jitter_us)}</Figure>}
