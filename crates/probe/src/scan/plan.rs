@@ -14,8 +14,10 @@ const NARROW: f64 = 0.995;
 const MUCH: f64 = 0.12;
 /// Each direction's loss shall be right to within so much, in 99 of 100 scans.
 const EXACT: f64 = 0.03;
-/// Probes at a time for that, and how many of a thousand are echoes, which lose more.
+/// Probes at a time for that, also where it isn't sure yet that a loss is so large, and how many of a thousand are
+/// echoes, which lose more.
 const SPLIT: u32 = 1500;
+const UNSURE: u32 = 300;
 const ECHOES: u32 = 600;
 /// So many packets are kept for the question whether it is the scan's rate that loses the long ones.
 const RESERVE: u32 = 200;
@@ -155,8 +157,14 @@ impl Scan {
         }
         let Some(long) = self.passing().last() else { return false };
         let [echo, old] = self.by_kind();
-        let left = self.config.most_in_all.saturating_sub(self.packets()).min(SPLIT);
-        if echo.interval().0 < MUCH || left < 100 || split_error(echo, old) * 2.576 <= EXACT {
+        let (low, high) = echo.interval();
+        let room = |limit: u32| limit.saturating_sub(self.packets());
+        // As long as it isn't sure that the loss is so large, what a quick scan has left makes sure.
+        let left = room(self.config.most_in_all).min(match low < MUCH {
+            true => room(self.config.quick.saturating_sub(LOOSE)).min(UNSURE),
+            false => SPLIT,
+        });
+        if high < MUCH || left < 100 || split_error(echo, old) * 2.576 <= EXACT {
             return false;
         }
         let echoes = left * ECHOES / 1000;

@@ -118,6 +118,15 @@ fn a_loss_of_thirty_percent_is_split_into_both_directions_within_three_points() 
 }
 
 #[test]
+fn an_unlucky_beginning_doesnt_end_the_split_of_a_large_loss() {
+    for seed in 0..200 {
+        let (scan, _) = scan(&lossy(seed, 1300, [0.3, 0.0]), fine());
+        let found = scan.directions().expect("both kinds were sent");
+        assert!((found.forward - 0.3).abs() < 0.06 && found.reverse < 0.06, "seed {seed}: {found:?}");
+    }
+}
+
+#[test]
 fn too_long_sizes_are_sent_three_times_and_count_for_no_threshold() {
     let (scan, _) = scan(&Net::new(1), vec![576, 1000, 1400, 1412, 1500]);
     let rows = scan.sizes();
