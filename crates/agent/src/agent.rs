@@ -81,6 +81,9 @@ pub fn agent(request: &AgentRequest, events: Sink<'_>, cancel: &Cancel) -> Resul
             "server in it names files of PEM that this agent can read: sslrootcert, its certificate (sslcert) and that one's key (sslkey)",
         )
     })?;
+    for text in policy.unreadable_keys() {
+        events(AgentEvent::Agent { text: format!("{file}: {text}") });
+    }
     check_turns(&policy, &address)
         .map_err(|problem| Problem::usage(format!("{file}: {}", problem.what)).hint("correct turn and links in it"))?;
     let journal = wt_setup::journal::open(policy.journal.as_deref())?;

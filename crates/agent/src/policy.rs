@@ -7,8 +7,9 @@ use crate::waves::RolloutSpec;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
+use wt_problem::Problem;
 use wt_setup::{Budget, duration_or_none};
 use wt_units::{Bytes, HostPort, Knob, Url};
 
@@ -81,12 +82,24 @@ impl Policy {
         let policy: Self = toml::from_str(text).map_err(|error| error.to_string())?;
         policy.hours.iter().try_for_each(|hours| hours.parse::<Hours>().map(drop))?;
         policy.targets.iter().try_for_each(|target| check_target(target).map_err(|why| format!("targets: {why}")))?;
+        if policy.longest.is_some_and(|longest| longest.is_zero()) {
+            return Err("longest: no experiment ends within no time: write 2h, or leave it out".to_owned());
+        }
         Ok(policy)
     }
 
     /// How long one experiment may take.
     pub(crate) fn longest(&self) -> Duration {
         self.longest.unwrap_or(Duration::from_secs(7200))
+    }
+
+    /// The keys of servers that can't be read, as things are, and why not: no job to those servers can be done.
+    pub(crate) fn unreadable_keys(&self) -> Vec<String> {
+        let told = |server: &str, file: &Path| {
+            let problem: Problem = wt_setup::serve::read_key(file).err()?;
+            Some(format!("no job to {server} can be done: {}", problem.what))
+        };
+        self.keys.iter().filter_map(|(server, file)| told(server, file)).collect()
     }
 
     /// Whether its hours are now; `unix_s` is the time, seconds since 1970.
@@ -400,6 +413,23 @@ mod tests {
         assert!(matches!(refused, PolicyAnswer::Refused(_)), "{refused:?}");
         assert!(Policy::parse("server = \"x\"\ntarget = []").is_err(), "a word that isn't known");
         assert!(Policy::parse("server = \"x\"\ntargets = [\"1.2.3.4/33\"]").is_err());
+    }
+
+    #[test]
+    fn a_policy_by_which_nothing_can_be_measured_is_told_before_the_first_job() {
+        let parsed = |more: &str| Policy::parse(&format!("server = \"x\"\n{more}"));
+        assert!(parsed("longest = \"0s\"").unwrap_err().starts_with("longest: "));
+        assert_eq!(parsed("longest = \"1s\"").unwrap().longest(), Duration::from_secs(1));
+        let folder = tempfile::tempdir().unwrap();
+        let (good, bad, none) = (folder.path().join("good"), folder.path().join("bad"), folder.path().join("none"));
+        std::fs::write(&good, "00".repeat(32)).unwrap();
+        std::fs::write(&bad, "no key").unwrap();
+        let files = [("a", &good), ("b", &bad), ("c", &none)];
+        let keys: String = files.map(|(server, file)| format!("{server} = {:?}\n", file.to_str().unwrap())).concat();
+        let told = parsed(&format!("[keys]\n{keys}")).unwrap().unreadable_keys();
+        let [second, third] = &told[..] else { panic!("{told:?}") };
+        assert!(second.starts_with("no job to b can be done: ") && second.contains("bad"), "{second}");
+        assert!(third.starts_with("no job to c can be done: ") && third.contains("none"), "{third}");
     }
 
     #[test]
