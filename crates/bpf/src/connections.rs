@@ -107,7 +107,18 @@ impl ConnectionRule {
             member: 0,
         };
         let program = bpf::load_program(&spec).map_err(|rejected| rejected.source)?;
-        let link = bpf::link_sock_ops(&program, &cgroup)?;
+        let is_full = |error: &SysError| error.source.kind() == std::io::ErrorKind::ArgumentListTooLong;
+        let link = match bpf::link_sock_ops(&program, &cgroup) {
+            // Programs of namespaces that have ended are still called, and take the room of others.
+            Err(error) if is_full(&error) && Self::remove_orphans() > 0 => bpf::link_sock_ops(&program, &cgroup),
+            attached => attached,
+        };
+        let link = link.map_err(|error| match is_full(&error) {
+            true => {
+                SysError { doing: format!("{} beside the 64 that there may be (ours: {FOLDER})", error.doing), ..error }
+            }
+            false => error,
+        })?;
         mount_bpffs()?;
         std::fs::create_dir_all(FOLDER).map_err(SysError::io(format!("create {FOLDER}")))?;
         bpf::pin(&link, &path)
@@ -135,12 +146,25 @@ impl ConnectionRule {
         }
     }
 
+    /// Removes the rules of network namespaces that are no more; how many those were. None are, where it isn't known which there are.
+    pub fn remove_orphans() -> usize {
+        // First the rules: namespaces of later ones may be missing among those that are looked for then.
+        let rules = Self::all();
+        let Ok(alive) = wt_sys::namespaces::live_network_cookies() else { return 0 };
+        let orphans = rules.into_iter().filter(|rule| !alive.contains(&rule.namespace));
+        orphans.filter(|rule| rule.remove().is_ok()).count()
+    }
+
     /// The rules that are in force in a network namespace.
     #[must_use]
     pub fn in_force(namespace: u64) -> Vec<Self> {
+        Self::all().into_iter().filter(|rule| rule.namespace == namespace).collect()
+    }
+
+    fn all() -> Vec<Self> {
         let Ok(folder) = std::fs::read_dir(FOLDER) else { return Vec::new() };
         let names = folder.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-        names.filter_map(|name| Self::parse(&name)).filter(|rule| rule.namespace == namespace).collect()
+        names.filter_map(|name| Self::parse(&name)).collect()
     }
 
     /// Why there can't be any here; `None` where there can, privileges apart.

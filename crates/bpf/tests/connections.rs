@@ -85,3 +85,60 @@ fn a_rule_bounds_the_window_that_connections_with_its_network_offer_and_nobody_e
     .join()
     .unwrap();
 }
+
+#[test]
+fn rules_of_network_namespaces_that_are_no_more_make_room_for_others() {
+    let missing = missing_capabilities();
+    require!("bpf", if missing.is_empty() { Ok(()) } else { Err(format!("{} missing", missing.join(", "))) });
+    // A control group of its own in place of the root, so that nobody else finds no room meanwhile.
+    let mounts = std::fs::read_to_string("/proc/thread-self/mounts").unwrap();
+    let place_of = |line: &str| line.split(' ').nth(1).map(str::to_owned).filter(|_| line.contains(" cgroup2 "));
+    let place = mounts.lines().find_map(place_of).unwrap();
+    let group = std::path::Path::new(&place).join(format!("windtunnel-test-{}", std::process::id()));
+    std::fs::create_dir(&group).unwrap();
+    let own_group = group.clone();
+    let ended = std::thread::spawn(move || {
+        const BIND: u64 = 1 << 12;
+        seclude();
+        wt_sys::ns::mount(own_group.to_str().unwrap(), &place, None, BIND).unwrap();
+        let namespace = wt_sys::ns::network_cookie().unwrap();
+        let rule_of = |namespace, last| {
+            let mut rule = ConnectionRule::new(namespace, std::net::Ipv4Addr::new(192, 0, 2, last).into(), 32);
+            rule.window = Some(20_000);
+            rule
+        };
+        let rule_here = rule_of(namespace, 1);
+        rule_here.add().unwrap();
+        let ended = {
+            let other = NetNs::create().unwrap();
+            let cookie = other.run(wt_sys::ns::network_cookie).unwrap().unwrap();
+            rule_of(cookie, 2).add().unwrap();
+            assert_eq!(ConnectionRule::remove_orphans(), 0, "somebody holds it");
+            cookie
+        };
+        // Others may have programs there, too: the kernel calls 64 at most.
+        let mut rules = vec![rule_here];
+        for last in 3..=67 {
+            let rule = rule_of(namespace, last);
+            rule.add().unwrap();
+            rules.push(rule);
+            if ConnectionRule::in_force(ended).is_empty() {
+                break;
+            }
+        }
+        let left = ConnectionRule::in_force(ended);
+        let error = rule_of(namespace, 99).add().map_err(|error| error.to_string());
+        rules.push(rule_of(namespace, 99));
+        let mut found = ConnectionRule::in_force(namespace).len();
+        found += usize::from(error.is_err());
+        for rule in &rules {
+            rule.remove().unwrap();
+        }
+        assert!(left.is_empty() && found == rules.len(), "{left:?} {found}");
+        let error = error.unwrap_err();
+        assert!(error.contains("64") && error.contains("windtunnel-connections"), "{error}");
+    })
+    .join();
+    std::fs::remove_dir(&group).unwrap();
+    ended.unwrap();
+}

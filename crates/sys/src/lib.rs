@@ -29,6 +29,8 @@ pub mod lent;
 pub mod link;
 /// Folders without a place.
 pub mod memory_folder;
+/// Which network namespaces there are.
+pub mod namespaces;
 /// Network devices, addresses and routes by netlink.
 pub mod netlink;
 /// User, network, mount and process namespaces.

@@ -311,6 +311,13 @@ impl NetNs {
     }
 }
 
+impl From<File> for NetNs {
+    /// The namespace that an open file is.
+    fn from(file: File) -> Self {
+        Self(file)
+    }
+}
+
 impl AsFd for NetNs {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
