@@ -49,7 +49,7 @@ pub use quantile::{median_time, quantile, upper_median};
 pub use rate::{BitsPerSecond, RateUnit, three_digits};
 pub use ratio::Ratio;
 pub use recommendation::{Recommendation, RecommendedSetting, Role};
-pub use shell::shell_word;
+pub use shell::{shell_word, shell_word_of_os};
 pub use suggest::{nearest, suggestion};
 pub use terminal::{harmless, harmless_and_plain};
 pub use time::{format_about, format_duration, format_minutes, parse_age, parse_duration};

@@ -1,4 +1,5 @@
 use std::borrow::Cow;
+use std::ffi::OsStr;
 
 /// A text as a POSIX shell takes it for one word: as it is where that is safe, or else between single quotes. What a terminal would
 /// obey is written by its number: scripts are looked at, too.
@@ -22,18 +23,37 @@ pub fn shell_word(text: &str) -> Cow<'_, str> {
     if !text.is_empty() && text.chars().all(is_plain) {
         Cow::Borrowed(text)
     } else if text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\t')) {
-        Cow::Owned(format!("\"$(printf '{}')\"", octal(text)))
+        Cow::Owned(format!("\"$(printf '{}')\"", octal(text.as_bytes())))
     } else {
         Cow::Owned(format!("'{}'", text.replace('\'', r"'\''")))
     }
 }
 
-/// As a format of printf(1): letters and digits as they are, all else by number.
-fn octal(text: &str) -> String {
+/// A word as a program is given it, which needn't be text, as names of files are: then what isn't plain ASCII is written by its
+/// number, and the shell makes the same bytes of it. Otherwise as [`shell_word`].
+///
+/// # Example
+/// ```
+/// use std::os::unix::ffi::OsStrExt as _;
+/// let word = std::ffi::OsStr::from_bytes(b"caf\xe9.csv");
+/// assert_eq!(wt_units::shell_word_of_os(word), r#""$(printf 'caf\351.csv')""#);
+/// ```
+#[must_use]
+pub fn shell_word_of_os(word: &OsStr) -> Cow<'_, str> {
+    let by_number = || Cow::Owned(format!("\"$(printf '{}')\"", octal(word.as_encoded_bytes())));
+    word.to_str().map_or_else(by_number, shell_word)
+}
+
+/// As a format of printf(1): letters, digits and what paths have as they are, all else by number.
+fn octal(bytes: &[u8]) -> String {
     let byte = |byte: u8| {
-        if byte.is_ascii_alphanumeric() { char::from(byte).to_string() } else { format!("\\{byte:03o}") }
+        if byte.is_ascii_alphanumeric() || b"/._".contains(&byte) {
+            char::from(byte).to_string()
+        } else {
+            format!("\\{byte:03o}")
+        }
     };
-    text.bytes().map(byte).collect()
+    bytes.iter().copied().map(byte).collect()
 }
 
 #[cfg(test)]

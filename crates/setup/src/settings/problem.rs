@@ -1,11 +1,11 @@
 use wt_host::{ApplyOutcome, KnobError, PlanError, RequestError, StoreError, TxnError};
 use wt_problem::{Fault, Problem};
 use wt_sys::SysError;
-use wt_units::shell_word;
+use wt_units::shell_word_of_os;
 
 /// The command line with `sudo` before it.
 fn with_sudo() -> String {
-    let words: Vec<String> = std::env::args().map(|word| shell_word(&word).into_owned()).collect();
+    let words: Vec<String> = std::env::args_os().map(|word| shell_word_of_os(&word).into_owned()).collect();
     format!("sudo {}", words.join(" "))
 }
 

@@ -1,11 +1,20 @@
 //! What was typed, as the journal keeps it.
 
+use std::ffi::OsString;
+
 /// What was typed, so that it can be typed again.
 pub(crate) fn command() -> String {
-    let quoted =
-        |word: std::ffi::OsString| wt_units::shell_word(&without_password(&word.to_string_lossy())).into_owned();
+    let quoted = |word: OsString| match word.to_str() {
+        Some(text) => wt_units::shell_word(&without_password(text)).into_owned(),
+        None => wt_units::shell_word_of_os(&word).into_owned(),
+    };
     let words: Vec<String> = std::env::args_os().skip(1).map(quoted).collect();
     format!("windtunnel {}", words.join(" "))
+}
+
+/// The words behind the program's name, to be looked at: what isn't UTF-8 in them, as names of files may be, is replaced.
+pub(crate) fn words() -> impl Iterator<Item = String> {
+    std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned())
 }
 
 /// Whether a program reads what we say: then failures are objects, too. What stands behind `--` is another's.

@@ -7,7 +7,7 @@ mod groups;
 /// Examples and footnotes behind the options in a command's help.
 mod help;
 
-use crate::cli::typed::wants_json;
+use crate::cli::typed::{wants_json, words};
 use crate::commands;
 use crate::edge::{Outcome, Problem, print_file, say};
 use crate::screen;
@@ -144,7 +144,7 @@ impl Cli {
 
 /// What `--color` says, before anything else is understood: errors of the command line are coloured, too.
 fn color_typed() -> screen::ColorMode {
-    let words: Vec<String> = std::env::args().skip(1).take_while(|word| word != "--").collect();
+    let words: Vec<String> = words().take_while(|word| word != "--").collect();
     let after = words.iter().position(|word| word == "--color").and_then(|at| words.get(at + 1));
     let joined = words.iter().find_map(|word| word.strip_prefix("--color="));
     let said = joined.or(after.map(String::as_str)).unwrap_or_default();
@@ -181,7 +181,7 @@ fn asks_for_workloads(error: &clap::Error) -> bool {
 /// The error with what is likely to help, where clap doesn't know: the program of `lab run` stands behind `--`.
 fn with_hint(mut error: clap::Error) -> clap::Error {
     use clap::error::{ContextKind, ContextValue, ErrorKind};
-    let mut words = std::env::args().skip(1).filter(|word| !word.starts_with('-'));
+    let mut words = words().filter(|word| !word.starts_with('-'));
     let runs = words.next().as_deref() == Some("lab") && words.next().as_deref() == Some("run");
     if runs && error.kind() == ErrorKind::UnknownArgument {
         let tip = "put -- before the program: windtunnel lab run PATH -- PROGRAM ARGUMENTS";

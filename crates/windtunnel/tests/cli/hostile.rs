@@ -485,6 +485,19 @@ fn whoever_speaks_another_protocol_than_was_named_is_told_from_a_slow_path() {
 }
 
 #[test]
+fn an_argument_that_is_no_utf_8_is_a_path_like_others_or_an_error_of_usage() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let home = tempfile::tempdir().unwrap();
+    let name = std::ffi::OsStr::from_bytes(b"caf\xe9.csv");
+    std::fs::write(home.path().join(name), "").unwrap();
+    for (command, wanted) in [("analyse", "the file is empty"), ("report", "invalid UTF-8")] {
+        let ran = ran(windtunnel(home.path()).current_dir(home.path()).arg(command).arg(name).output().unwrap());
+        assert_eq!(ran.code, 2, "{command}: {}", ran.err);
+        assert!(ran.err.contains(wanted), "{command}: {}", ran.err);
+    }
+}
+
+#[test]
 fn mistakes_in_a_profile_name_the_line_or_the_field() {
     let home = tempfile::tempdir().unwrap();
     for (text, wanted) in [

@@ -76,6 +76,13 @@ fn only_the_command_line_prints() {
 }
 
 #[test]
+fn arguments_that_are_no_utf_8_are_read_as_they_are() {
+    // std::env::args() panics at them, and names of files are such; tests' own programs are given none.
+    let panics = |tokens: &[Token]| has(tokens, &["env", "::", "args", "("]);
+    only("arguments are taken by std::env::args_os()", &files_with(&["testing"], panics), &[]);
+}
+
+#[test]
 fn failures_in_words_for_people_are_made_above_the_libraries() {
     let fails = |tokens: &[Token]| {
         let defined = ["struct", "enum", "type"].iter().any(|word| has(tokens, &[word, "Failure"]));

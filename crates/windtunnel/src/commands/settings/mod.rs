@@ -210,7 +210,7 @@ impl SettingsArgs {
     fn own(&self) -> String {
         let options = [("--state-dir", &self.state_dir), ("--root", &self.root)];
         let given = options.iter().filter_map(|(name, path)| Some((name, path.as_ref()?)));
-        let words = given.map(|(name, path)| format!(" {name} {}", wt_units::shell_word(&path.to_string_lossy())));
+        let words = given.map(|(name, path)| format!(" {name} {}", wt_units::shell_word_of_os(path.as_os_str())));
         format!("windtunnel settings{}", words.collect::<String>())
     }
 }
