@@ -45,7 +45,8 @@ impl TuneRequest {
 impl Driver<'_> {
     /// Tests the setting that promises less delay, if there is one and there is room for as many rounds as that takes.
     ///
-    /// The setting is chosen by the rounds before; what is claimed comes from these rounds alone.
+    /// The setting is chosen by the rounds before; what is claimed comes from these rounds alone, those of sessions that this one
+    /// goes on with among them.
     ///
     /// # Errors
     /// A [`Problem`] when the tunnel or the journal can't.
@@ -60,11 +61,16 @@ impl Driver<'_> {
             return Ok(());
         }
         let against = experiment.pick();
-        let Some(arm) = rules.candidate(&self.records, against) else { return Ok(()) };
+        let Some(arm) = rules.next_test(&self.records, against) else { return Ok(()) };
+        let before = rules.report(&self.records, against);
+        if before.as_ref().is_some_and(|delay| delay.shown || delay.is_futile()) {
+            return Ok(());
+        }
+        let done = before.map_or(0, |delay| delay.rounds);
         let pair = self.plan.per_trial(Duration::ZERO).saturating_mul(2);
         let extra = if budgeted { 0 } else { (USUAL.as_nanos() / pair.as_nanos().max(1)) as usize };
         let room = (experiment.trials_left().unwrap_or(0) / 2).max(extra);
-        let fewest = rules.fewest_rounds();
+        let fewest = rules.fewest_rounds().saturating_sub(done).max(1);
         if room < fewest {
             return Ok(());
         }

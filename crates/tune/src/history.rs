@@ -7,6 +7,7 @@ use wt_experiment::{Config, Experiment, ExperimentError, Method, Observation, Pl
 use wt_journal::{ExperimentConfig, Journal, State, StoredExperiment, TrialId, TrialRow, WithSamples};
 use wt_problem::Problem;
 use wt_report::AllTrials;
+use wt_report::tune::DelayRules;
 use wt_trial::{Phase, Status, TrialRecord, Workload};
 
 /// Up to so many trials are shown, all of them.
@@ -102,6 +103,11 @@ impl History {
         self.sessions
             .iter()
             .map(|session| (session.stored.id.as_str(), session.order_seed().unwrap_or(session.stored.seed)))
+    }
+
+    /// How less delay is claimed, where it is: as the first session that did so began.
+    pub fn delay_rules(&self) -> Option<DelayRules> {
+        self.sessions.iter().find_map(|session| delay_rules(&session.stored))
     }
 
     /// Payload over time of every trial of one of the settings that moved something, bit/s; of those that weren't completed
@@ -304,6 +310,12 @@ pub(crate) fn not_assessable(what: &str, why: &dyn std::fmt::Display) -> Problem
     Problem::environment(format!("{what} can't be assessed: {why}"))
         .because("another program wrote it, or changed it")
         .hint("import it again from where it was measured, or measure again")
+}
+
+/// How less delay is claimed by the rules of this session alone.
+pub(crate) fn delay_rules(stored: &StoredExperiment) -> Option<DelayRules> {
+    let kept = stored.config.tune();
+    kept.delay_alpha.zip(kept.delay_epsilon).map(|(alpha, epsilon)| DelayRules { alpha, epsilon })
 }
 
 /// The experiment's rules as the journal keeps them.

@@ -1,7 +1,7 @@
 //! From the journal to the report: an experiment is assessed again from its rounds, as `tune` does at its end.
 
 use super::answer::TuneAnswer;
-use super::history::History;
+use super::history::{History, delay_rules};
 use super::link;
 use super::screen_report::{self, ScreenFindings, ScreenReport};
 use std::net::IpAddr;
@@ -9,7 +9,6 @@ use std::time::Duration;
 use wt_experiment::Experiment;
 use wt_journal::{Journal, State, StoredExperiment};
 use wt_problem::Problem;
-use wt_report::tune::DelayRules;
 use wt_report::{Run, RunFacts, Setting, TuneInputs, TuneReport};
 use wt_trial::{Phase, STOPPED, Status, TrialRecord};
 
@@ -69,7 +68,7 @@ impl ReportedExperiment<'_> {
             addresses: self.addresses(),
             ended_early: self.cut_short(),
             again: config.browser.as_ref().and(config.command.clone()),
-            delay: config.delay_alpha.zip(config.delay_epsilon).map(|(alpha, epsilon)| DelayRules { alpha, epsilon }),
+            delay: self.history.map_or_else(|| delay_rules(self.stored), History::delay_rules),
             link: link::warnings(self.records, config.direction(), self.stored.arms.len()),
             all: self.history.and_then(|history| history.all_trials(self.stored.arms.len())),
         };

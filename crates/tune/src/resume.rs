@@ -90,7 +90,7 @@ impl<T: Tunnel> Session<'_, T> {
             design: design_again(stored),
             expected: None,
             config: experiment.config().clone(),
-            delay: None,
+            delay: history.delay_rules(),
         };
         for arm in &prepared.design.arms {
             self.tunnel.check(&arm.settings).map_err(|error| tunnel_problem(&error))?;
@@ -205,3 +205,6 @@ fn design_again(stored: &StoredExperiment) -> Design {
     let plateau = plateau.and_then(|plateau| Some((plateau.knob?, plateau.levels.clone().unwrap_or_default())));
     Design { arms: stored.arms.iter().map(arm).collect(), plateau }
 }
+
+#[cfg(test)]
+mod tests;

@@ -10,7 +10,7 @@ use super::TrialFigure;
 use super::figures::counted_bps;
 use super::granted::granted;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use utoipa::ToSchema;
 use wt_experiment::{EProcess, evidence_series, lower_bound};
 use wt_trial::{Phase, Status, TrialRecord, Workload};
@@ -98,11 +98,21 @@ impl DelayRules {
         found.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(arm, _)| arm)
     }
 
-    /// What the trials that were run for it show; `None` without a whole round.
+    /// The setting that is tested against `against` next: the one whose rounds have begun, else the [candidate](Self::candidate).
+    /// Nothing where other settings were tested: a second test would run the whole risk once more.
+    #[must_use]
+    pub fn next_test(&self, records: &[TrialRecord], against: usize) -> Option<usize> {
+        match tested(records, against) {
+            Some((arm, other)) => Some(arm).filter(|_| other == against),
+            None => self.candidate(records, against),
+        }
+    }
+
+    /// What the trials that were run for it show, whichever setting is recommended by now; `None` without a whole round.
     #[must_use]
     pub fn report(&self, records: &[TrialRecord], against: usize) -> Option<DelayReport> {
         let own: Vec<&TrialRecord> = records.iter().filter(|r| r.spec.phase == Phase::Delay).collect();
-        let arm = own.iter().map(|r| r.spec.arm).find(|arm| *arm != against)?;
+        let (arm, against) = tested(records, against)?;
         let pairs = Pairs::of(&own, against, arm);
         let typical = |of: usize, figure: fn(&TrialRecord) -> Option<f64>| {
             let logs: Vec<f64> =
@@ -142,6 +152,22 @@ impl DelayReport {
     #[must_use]
     pub fn less(&self) -> f64 {
         1.0 - self.delay_us / self.against_delay_us
+    }
+}
+
+/// The setting whose rounds have been run, and the one that it was compared with: the current settings where they are one of the
+/// two, else `against`.
+fn tested(records: &[TrialRecord], against: usize) -> Option<(usize, usize)> {
+    let mut rounds: BTreeMap<u32, BTreeSet<usize>> = BTreeMap::new();
+    for record in records.iter().filter(|r| r.spec.phase == Phase::Delay) {
+        rounds.entry(record.spec.round).or_default().insert(record.spec.arm);
+    }
+    // A round that was interrupted may have one of them.
+    let pair: Vec<usize> = rounds.into_values().find(|arms| arms.len() > 1)?.into_iter().collect();
+    match pair.as_slice() {
+        [0, arm] => Some((*arm, 0)),
+        [arm, other] | [other, arm] if *other == against => Some((*arm, *other)),
+        _ => None,
     }
 }
 

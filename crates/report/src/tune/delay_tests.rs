@@ -89,3 +89,24 @@ fn in_full_of_identical_settings_at_most_one_experiment_in_twenty_claims_speed_o
         assert!(either <= 200, "{arms} settings: {fast} claim speed, {calm} less delay, {either} of 4000 either");
     }
 }
+
+#[test]
+fn a_test_of_delay_goes_on_with_the_setting_that_it_began_with_whichever_is_recommended_by_now() {
+    let truths = (0..2).map(|arm| Truth::new(&arm.to_string(), Settings::new(), LIMIT_MBIT)).collect();
+    let story = Plan { truths, levels: vec![], noise: 0.01, budget: 10, stop_after: None, seed: 1 }.run();
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    let mut of = |round: u32, arm: usize| {
+        let mut record = trial(&story.records[0], Phase::Delay, round, arm, &mut rng).1;
+        (record.outcome.bytes, record.outcome.observed.rtt_us) =
+            (3_000_000, Some(if arm == 2 { 20_000 } else { 40_000 }));
+        record
+    };
+    // Of the round before somebody interrupted the second trial.
+    let mut records = vec![of(6, 1)];
+    records.extend((7..17).flat_map(|round| [(round, 0), (round, 2)]).map(|(round, arm)| of(round, arm)));
+    for against in 0..4 {
+        let delay = RULES.report(&records, against).unwrap();
+        assert_eq!((delay.arm, delay.against, delay.rounds, delay.shown), (2, 0, 10, true), "{against}");
+        assert_eq!(RULES.next_test(&records, against), Some(2).filter(|_| against == 0), "{against}");
+    }
+}
