@@ -60,6 +60,16 @@ pub enum LoadError {
         /// What is missing.
         source: FormatError,
     },
+    /// More than a program has room for.
+    #[error("there is room for {most} {what}, and not for {asked}")]
+    Room {
+        /// Of what.
+        what: &'static str,
+        /// How many were asked for.
+        asked: usize,
+        /// How many there may be.
+        most: usize,
+    },
     /// A system call failed.
     #[error(transparent)]
     System(#[from] SysError),

@@ -140,7 +140,9 @@ pub fn problem(error: &LoadError, choice: &Choice) -> Problem {
         LoadError::Misfit { .. } => {
             problem.hint("this kernel is older or younger than those we know: please report it")
         }
-        LoadError::System(_) => problem.hint("windtunnel doctor tells what this machine allows"),
+        LoadError::System(_) | LoadError::Room { .. } => {
+            problem.hint("windtunnel doctor tells what this machine allows")
+        }
     }
 }
 

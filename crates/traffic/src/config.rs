@@ -3,6 +3,9 @@ use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use wt_units::serde_duration;
 
+/// So many ports at most: each new connection's port is compared with all of them.
+pub const MOST_PORTS: usize = 8;
+
 /// How many epochs a block of mixed allocations or of slots of two arms has: 0, ½ and 1 in random order.
 pub const ALLOCATION_BLOCK: u64 = 3;
 
@@ -72,7 +75,7 @@ impl TrafficRamp {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(default)]
 pub struct TrafficConfig {
-    /// The local ports whose connections take part.
+    /// The local ports whose connections take part: 1 to [`MOST_PORTS`], each once.
     pub ports: Vec<u16>,
     /// The arms, two or more; the first is what the others are compared with.
     pub arms: Vec<TrafficArm>,
@@ -135,6 +138,12 @@ pub enum TrafficConfigError {
     /// A port on which nobody can listen.
     #[error("port 0: invalid, allowed are 1 to 65535")]
     PortZero,
+    /// More ports than are compared.
+    #[error("{0} ports: invalid, allowed are 1 to {MOST_PORTS}")]
+    Ports(usize),
+    /// One port several times.
+    #[error("port {0} is named twice")]
+    SamePort(u16),
     /// Fewer than two arms, or more than eight.
     #[error("{0} arms: invalid, allowed are 2 to 8")]
     Arms(usize),
@@ -173,6 +182,12 @@ impl TrafficConfig {
         }
         if self.ports.contains(&0) {
             return Err(E::PortZero);
+        }
+        if self.ports.len() > MOST_PORTS {
+            return Err(E::Ports(self.ports.len()));
+        }
+        if let Some((_, port)) = self.ports.iter().enumerate().find(|(at, port)| self.ports[..*at].contains(port)) {
+            return Err(E::SamePort(*port));
         }
         if !(2..=8).contains(&self.arms.len()) {
             return Err(E::Arms(self.arms.len()));
@@ -287,10 +302,13 @@ mod tests {
     fn what_cant_be_run_is_refused_with_the_reason() {
         let good = config(&["initcwnd=10", "initcwnd=32"]);
         assert_eq!(good.check(), Ok(()));
+        assert_eq!(TrafficConfig { ports: (1..=8).collect(), ..good.clone() }.check(), Ok(()));
         let mut same = config(&["initcwnd=10", "initcwnd=10"]);
         same.arms[1].name = "B".to_owned();
-        let cases: [(TrafficConfig, &str); 9] = [
+        let cases: [(TrafficConfig, &str); 11] = [
             (TrafficConfig { ports: vec![], ..good.clone() }, "--port"),
+            (TrafficConfig { ports: (1..=9).collect(), ..good.clone() }, "9 ports: invalid, allowed are 1 to 8"),
+            (TrafficConfig { ports: vec![443, 80, 443], ..good.clone() }, "port 443 is named twice"),
             (TrafficConfig { ports: vec![443, 0], ..good.clone() }, "port 0"),
             (config(&["initcwnd=10"]), "2 to 8"),
             (same, "--identical"),

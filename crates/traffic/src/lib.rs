@@ -99,7 +99,8 @@ pub use assessment::TrafficRun;
 pub use bets::{CoinBets, CoinOutcome, CombinedEvidence, LogWealth, STAKES, ServerEvidence, combine, mixed};
 pub use client::{ClientPrefix, left_alone};
 pub use config::{
-    ALLOCATION_BLOCK, TrafficAllocation, TrafficArm, TrafficConfig, TrafficConfigError, TrafficRamp, TrafficUnit,
+    ALLOCATION_BLOCK, MOST_PORTS, TrafficAllocation, TrafficArm, TrafficConfig, TrafficConfigError, TrafficRamp,
+    TrafficUnit,
 };
 pub use draw::{ArmThresholds, DrawKey, sip13};
 pub use expect::TrafficExpectation;

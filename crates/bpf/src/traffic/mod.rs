@@ -142,12 +142,13 @@ impl TrafficProgram {
     /// Loads and attaches it; nothing is assigned before the first [`set_epoch`](Self::set_epoch).
     ///
     /// # Errors
-    /// [`LoadError`].
-    ///
-    /// # Panics
-    /// With more arms or ports than there is room for.
+    /// [`LoadError`]; with more arms or ports than there is room for, too.
     pub fn attach(rules: &TrafficRules) -> Result<Self, LoadError> {
-        assert!(rules.arms.len() <= MAX_ARMS && rules.ports.len() <= MAX_PORTS, "room for 8 arms and 8 ports");
+        for (what, asked, most) in [("arms", rules.arms.len(), MAX_ARMS), ("ports", rules.ports.len(), MAX_PORTS)] {
+            if asked > most {
+                return Err(LoadError::Room { what, asked, most });
+            }
+        }
         let object = OBJECT.ok_or(LoadError::NotBuilt)?;
         let missing = missing_traffic_capabilities();
         if !missing.is_empty() {

@@ -174,6 +174,16 @@ fn clients_on_loopback_and_sockets_with_a_congestion_control_of_their_own_are_le
 }
 
 #[test]
+fn more_ports_or_arms_than_there_is_room_for_are_refused() {
+    let attach = |ports, arms| {
+        let rules = TrafficRules { ports, ..rules(1, vec![ArmOptions::default(); arms]) };
+        TrafficProgram::attach(&rules).map(drop).unwrap_err().to_string()
+    };
+    assert_eq!(attach((1..=9).collect(), 2), "there is room for 8 ports, and not for 9");
+    assert_eq!(attach(vec![1], 9), "there is room for 8 arms, and not for 9");
+}
+
+#[test]
 fn when_nobody_beats_the_heart_nothing_more_is_assigned_and_what_runs_is_recorded() {
     require!("bpf", available());
     secluded(|| {
