@@ -437,6 +437,11 @@ impl<'a> RouteIndex<'a> {
         self.0.get(key)?.first().copied()
     }
 
+    /// All routes with this key.
+    pub(crate) fn all(&self, key: &[u8]) -> &[&'a Route] {
+        self.0.get(key).map_or(&[], Vec::as_slice)
+    }
+
     /// The same route, perhaps with other metrics: with its key, over the same hops.
     pub(crate) fn same(&self, route: &Route) -> Option<&'a Route> {
         self.0.get(&route.key())?.iter().find(|other| other.hops() == route.hops()).copied()

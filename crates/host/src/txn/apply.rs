@@ -120,6 +120,8 @@ pub fn hold(
     transaction.state.apply_until_ns = transaction.system.now().boottime_ns.saturating_add(within);
     let guards = transaction.prepare(options)?;
     transaction.write_and_verify()?;
+    // So that whoever puts it back knows that it was in force as a whole: what others change from here on is theirs.
+    let _ = store.write_state(transaction.system, transaction.checkpoint.id, &transaction.state);
     let Transaction { checkpoint, state, .. } = transaction;
     Ok(HeldChange::new(store.clone(), checkpoint, state, guards, hold))
 }

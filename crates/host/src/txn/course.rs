@@ -1,14 +1,15 @@
 //! Which way a change goes, out of the kernel or into it, and what others have set since, which stays: of a route each metric, of a device
 //! each offload, of a kernel setting with three numbers each number is looked at on its own.
 
-use super::others::{OthersRoutes, route_name};
+use super::others::{OthersRoutes, added_beside, route_name, was_removed};
 use super::relocation::Relocation;
 use crate::change::{Checkpoint, Phase, State};
 use crate::knob::three;
 use crate::snapshot::{
-    ALLOWED_CC, DevicePart, DeviceState, QdiscState, RouteIndex, Scope, Snapshot, route_key, same_qdisc,
+    ALLOWED_CC, DevicePart, DeviceState, QdiscState, RouteIndex, Scope, Snapshot, route_key, same_qdisc, target_of,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use wt_bpf::ConnectionRule;
 use wt_sys::route::{Metric, Metrics, Route};
 
 /// From where to where the settings of a change go.
@@ -151,6 +152,28 @@ impl<'a> Course<'a> {
         theirs
     }
 
+    /// What the sockets of connections are to get.
+    pub(crate) fn connections(&mut self) -> BTreeSet<ConnectionRule> {
+        let mut all = self.to.connections.clone();
+        for target in &self.checkpoint.scope.connections {
+            let is_meant = |rule: &&ConnectionRule| target_of(rule) == *target;
+            let of = |state: &Snapshot| state.connections.iter().filter(is_meant).cloned().collect::<BTreeSet<_>>();
+            let [from, to, now] = [self.from, self.to, self.now].map(of);
+            // The new one comes before the old one goes: both are there where somebody was stopped in between.
+            if now.len() > 1 && now.iter().all(|rule| from.contains(rule) || to.contains(rule)) {
+                continue;
+            }
+            let (goal, is_theirs) = self.merged(&from, &to, &now, PartialEq::eq);
+            if is_theirs {
+                self.notes
+                    .push(format!("somebody set what connections with {target} get since the change: it stays so"));
+                all.retain(|rule| !is_meant(&rule));
+                all.extend(goal);
+            }
+        }
+        all
+    }
+
     /// Routes that are to be, of those that a scope means and whose devices are there.
     pub(crate) fn routes(&mut self, scope: &Scope, places: &Relocation) -> Vec<Route> {
         let elsewhere = OthersRoutes::of(self.now, self.checkpoint);
@@ -160,6 +183,11 @@ impl<'a> Course<'a> {
         let mut all = Vec::new();
         for route in self.to.routes.iter().filter(|route| places.carries(route)) {
             let (key, mut goal) = (route.key(), route.metrics());
+            let may_be_gone = self.was_whole() && scope.has_route(route);
+            if may_be_gone && was_removed(route, &key, self.checkpoint, [&present, &from, &to]) {
+                self.notes.push(format!("somebody removed {} since the change: it stays so", route_name(route)));
+                continue;
+            }
             if let Some(now) = present.get(&key).filter(|_| alone(&key) && scope.has_route(route)) {
                 let base = from.get(&key).map_or_else(|| self.inherited(route, self.from), Route::metrics);
                 goal = self.metrics(&base, &goal, now);
@@ -184,6 +212,9 @@ impl<'a> Course<'a> {
             if self.notes.len() > told {
                 all.push(now.with_metrics(&goal));
             }
+        }
+        if self.was_whole() {
+            all.extend(added_beside(self.now, self.checkpoint).into_iter().cloned());
         }
         self.notes.extend(elsewhere.notes(self.to));
         all

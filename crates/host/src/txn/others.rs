@@ -1,8 +1,9 @@
 //! Routes of a change that somebody else has made lead elsewhere meanwhile, or send from elsewhere, as a new lease does: of them only
-//! the metrics are the change's.
+//! the metrics are the change's. And routes that somebody else has removed, or added beside those of the change.
 
 use crate::change::Checkpoint;
-use crate::snapshot::{RouteIndex, Snapshot, route_key};
+use crate::plan::IPV6_LEAST_MTU;
+use crate::snapshot::{DevicePart, RouteIndex, Snapshot, route_key};
 use std::collections::BTreeMap;
 use wt_sys::route::{Metrics, Route};
 
@@ -48,6 +49,41 @@ impl OthersRoutes {
         };
         self.0.iter().map(note).collect()
     }
+}
+
+/// Whether a route is gone though the change only set metrics of it, which the kernel does in one step: so others removed it, or a link
+/// that went down took it along. What the change itself made lead elsewhere comes back, and so does what goes with IPv6.
+///
+/// `states` are the present one and the two ends of the change.
+pub(crate) fn was_removed(route: &Route, key: &[u8], checkpoint: &Checkpoint, states: [&RouteIndex<'_>; 3]) -> bool {
+    let [now, from, to] = states;
+    // Of several hops of IPv6 the kernel replaces one after the other, and a failure takes all of them.
+    let in_one_step = !route.is_v6() || route.hops().len() < 2;
+    if now.count(key) > 0 || !in_one_step || from.count(key) != 1 || to.count(key) != 1 {
+        return false;
+    }
+    let is_named = checkpoint.scope.routes.contains(&route_key(route));
+    let bare = from.get(key).map(without_metrics);
+    bare == to.get(key).map(without_metrics) && (is_named || !takes_ipv6(checkpoint))
+}
+
+/// Whether a device gets an MTU with which the kernel takes IPv6 from it, and all routes of that.
+fn takes_ipv6(checkpoint: &Checkpoint) -> bool {
+    let mut devices = checkpoint.scope.devices.iter().filter(|(_, parts)| parts.contains(&DevicePart::Mtu));
+    devices.any(|(name, _)| checkpoint.wanted.devices.get(name).is_none_or(|device| device.mtu < IPV6_LEAST_MTU))
+}
+
+/// Routes that others have added with the target and the priority of the change's own, beside others.
+pub(crate) fn added_beside<'a>(now: &'a Snapshot, checkpoint: &Checkpoint) -> Vec<&'a Route> {
+    let present = RouteIndex::of(&now.routes);
+    let [before, wanted] = [&checkpoint.before, &checkpoint.wanted].map(|state| RouteIndex::of(&state.routes));
+    let is_theirs = |route: &&Route| {
+        let (key, bare) = (route.key(), without_metrics(route));
+        let is_as_in = |state: &RouteIndex<'_>| state.all(&key).iter().any(|other| without_metrics(other) == bare);
+        present.count(&key) > 1 && !is_as_in(&before) && !is_as_in(&wanted)
+    };
+    let ours = now.routes.iter().filter(|route| checkpoint.scope.routes.contains(&route_key(route)));
+    ours.filter(is_theirs).collect()
 }
 
 /// A route, for people.

@@ -208,7 +208,7 @@ pub(crate) fn put_forward(system: &mut dyn System, checkpoint: &Checkpoint, stat
     converge(system, |now, _| {
         let devices = Relocation::of(&checkpoint.before.devices, now, checkpoint.is_of(&here));
         let mut course = Course::forward(checkpoint, state, now);
-        (devices.scope(&scope), overlay(&mut course, now, checkpoint, &scope, &devices))
+        (devices.scope(&scope), overlay(&mut course, now, &scope, &devices))
     })
 }
 
@@ -268,19 +268,12 @@ fn target(
         routes_of_another_time(course, now, checkpoint)
     };
     // Rules for connections end with the namespace for which they were.
-    let connections =
-        if checkpoint.is_of(here) { checkpoint.before.connections.clone() } else { now.connections.clone() };
+    let connections = if checkpoint.is_of(here) { course.connections() } else { now.connections.clone() };
     Snapshot { sysctls, devices: states, routes, connections }
 }
 
 /// The present state with what a change wanted in its place.
-fn overlay(
-    course: &mut Course<'_>,
-    now: &Snapshot,
-    checkpoint: &Checkpoint,
-    scope: &Scope,
-    devices: &Relocation,
-) -> Snapshot {
+fn overlay(course: &mut Course<'_>, now: &Snapshot, scope: &Scope, devices: &Relocation) -> Snapshot {
     let mut sysctls = now.sysctls.clone();
     sysctls.extend(course.sysctls());
     let outside = now.routes.iter().filter(|route| !scope.has_route(route)).cloned();
@@ -288,7 +281,7 @@ fn overlay(
     let routes = outside.chain(inside).collect();
     let mut states = now.devices.clone();
     states.extend(course.devices(devices));
-    Snapshot { sysctls, devices: states, routes, connections: checkpoint.wanted.connections.clone() }
+    Snapshot { sysctls, devices: states, routes, connections: course.connections() }
 }
 
 /// After a reboot routes are made anew; those that the change concerned get the metrics that they had before it.

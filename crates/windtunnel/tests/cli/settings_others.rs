@@ -42,6 +42,23 @@ fn a_gateway_that_moved_stays_where_it_is_when_a_change_of_the_route_is_undone_o
 }
 
 #[test]
+fn a_default_route_that_somebody_removed_is_made_anew_neither_by_undo_nor_by_a_proof_and_that_is_said() {
+    let directory = directory();
+    let ran = script(
+        directory.path(),
+        &format!(
+            "{ANOTHER} wt apply initcwnd=20 --to default --yes > out || cat out
+             ip route del default; ip route add default via 10.5.0.2 dev e0 metric 50; wt prove --by true --rounds 2 > out 2>&1; ip route show default
+             wt undo; ip route show default; wt verify; echo code $?"
+        ),
+    );
+    let routes: Vec<&str> = ran.out.lines().filter(|line| line.starts_with("default")).map(str::trim).collect();
+    assert_eq!(routes, ["default via 10.5.0.2 dev e0 metric 50"; 2], "{}{}", ran.out, ran.err);
+    assert!(ran.out.contains("somebody removed the default route since the change: it stays so"), "{}", ran.out);
+    assert!(ran.out.ends_with("code 0\n"), "{}{}", ran.out, ran.err);
+}
+
+#[test]
 fn a_route_that_a_change_made_and_others_made_anew_is_theirs() {
     let directory = directory();
     let ran = script(

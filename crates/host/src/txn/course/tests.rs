@@ -5,6 +5,7 @@ use crate::change::{CHECKPOINT_FORMAT, Checkpoint, Phase, SCHEMA_VERSION, State}
 use crate::snapshot::{DevicePart, DeviceState, QdiscState, Scope, Snapshot, route_key};
 use crate::system::{Identity, Now};
 use std::collections::{BTreeMap, BTreeSet};
+use wt_bpf::ConnectionRule;
 use wt_sys::route::{Metric, Route};
 
 const TTL: &str = "net.ipv4.ip_default_ttl";
@@ -131,6 +132,92 @@ fn another_value_in_the_place_of_the_changes_own_stays_once_that_was_to_stay_and
     let (checkpoint, state) = change(before.clone(), wanted, Phase::Reverting);
     let state = State { along: None, ..state };
     assert_eq!(goal(Course::back(&checkpoint, &state, &now), &checkpoint, &now), (before, Vec::new()));
+}
+
+/// `default via 10.0.0.3 dev 3`: with the key of [`route`].
+fn elsewhere(metrics: &[(Metric, u32)]) -> Route {
+    with(&route(&[]).to_string().replace("0a000002", "0a000003").parse().unwrap(), metrics)
+}
+
+#[test]
+fn a_route_that_others_removed_stays_away_but_for_what_the_change_itself_made_lead_elsewhere() {
+    let of = |routes: &[Route]| snapshot("64", "1 2 3", device(1500, true, true), routes);
+    let (before, wanted, now) = (of(&[route(&[])]), of(&[route(&[(Metric::Initcwnd, 20)])]), of(&[]));
+    for phase in [Phase::Applied, Phase::Reverting, Phase::Confirmed, Phase::Undoing] {
+        let (checkpoint, state) = change(before.clone(), wanted.clone(), phase);
+        for course in [Course::back(&checkpoint, &state, &now), Course::forward(&checkpoint, &state, &now)] {
+            let (goal, notes) = goal(course, &checkpoint, &now);
+            assert_eq!((goal.routes, notes.len()), (BTreeSet::new(), 1), "{phase}: {notes:?}");
+            assert!(notes[0].starts_with("somebody removed the default route"), "{notes:?}");
+        }
+        // Half of a change may have taken anything away.
+        let half = State { along: None, ..state };
+        assert_eq!(goal(Course::back(&checkpoint, &half, &now), &checkpoint, &now), (before.clone(), Vec::new()));
+        // As a restored backup does: the way that there was is gone by the change's own doing.
+        let (checkpoint, state) = change(before.clone(), of(&[elsewhere(&[])]), phase);
+        assert_eq!(goal(Course::back(&checkpoint, &state, &now), &checkpoint, &now), (before.clone(), Vec::new()));
+        let (mut checkpoint, state) = change(before.clone(), now.clone(), phase);
+        checkpoint.scope.routes = before.routes.iter().map(route_key).collect();
+        assert_eq!(goal(Course::back(&checkpoint, &state, &now), &checkpoint, &now), (before.clone(), Vec::new()));
+    }
+}
+
+#[test]
+fn a_route_that_went_along_with_ipv6_comes_back_and_one_that_did_not_stays_away() {
+    // `2001:db8:9::/48 dev 3`, which the change doesn't name.
+    let lan: Route =
+        "0a300000fe03000100000000 1400010020010db8000900000000000000000000 0800060000040000 0800040003000000"
+            .replace(' ', "")
+            .parse()
+            .unwrap();
+    let of = |mtu: u32, routes: &[Route]| snapshot("64", "1 2 3", device(mtu, true, true), routes);
+    let lan = std::slice::from_ref(&lan);
+    for (mtu, comes_back) in [(1200, true), (1400, false)] {
+        let (before, wanted, now) = (of(1500, lan), of(mtu, lan), of(mtu, &[]));
+        let (mut checkpoint, mut state) = change(before.clone(), wanted, Phase::Confirmed);
+        (checkpoint.scope.routes, state.along) = (BTreeSet::new(), Some(lan.iter().map(route_key).collect()));
+        let scope = Scope { routes: lan.iter().map(route_key).collect(), ..checkpoint.scope.clone() };
+        let places = Relocation::of(&checkpoint.before.devices, &now, true);
+        let back = Course::back(&checkpoint, &state, &now).routes(&scope, &places);
+        assert_eq!(back.as_slice() == lan, comes_back, "{mtu}");
+    }
+}
+
+#[test]
+fn a_route_that_others_added_beside_the_changes_own_stays() {
+    let of = |routes: &[Route]| snapshot("64", "1 2 3", device(1500, true, true), routes);
+    let (before, made) = (route(&[]), route(&[(Metric::Initcwnd, 20)]));
+    let beside = elsewhere(&[(Metric::Mtu, 1300)]);
+    let (checkpoint, state) =
+        change(of(std::slice::from_ref(&before)), of(std::slice::from_ref(&made)), Phase::Applied);
+    let now = of(&[made, beside.clone()]);
+    let (back, _) = goal(Course::back(&checkpoint, &state, &now), &checkpoint, &now);
+    assert_eq!(back.routes, [before, beside].into());
+}
+
+#[test]
+fn what_connections_get_by_others_stays_as_values_do() {
+    let target = "192.0.2.80".parse().unwrap();
+    let rule = |window: u32| ConnectionRule { window: Some(window), ..ConnectionRule::new(7, target, 32) };
+    let of = |windows: &[u32]| Snapshot {
+        connections: windows.iter().map(|window| rule(*window)).collect(),
+        ..snapshot("64", "1 2 3", device(1500, true, true), &[])
+    };
+    for (phase, now, wanted) in [
+        (Phase::Confirmed, &[2][..], &[1][..]),
+        (Phase::Confirmed, &[3], &[3]),
+        (Phase::Undoing, &[], &[]),
+        (Phase::Undoing, &[1, 2], &[1]),
+        (Phase::Applied, &[3], &[1]),
+        (Phase::Reverting, &[], &[1]),
+    ] {
+        let (mut checkpoint, state) = change(of(&[1]), of(&[2]), phase);
+        checkpoint.scope.connections = ["192.0.2.80".to_owned()].into();
+        let present = of(now);
+        let mut course = Course::back(&checkpoint, &state, &present);
+        assert_eq!(course.connections(), of(wanted).connections, "{phase} {now:?}");
+        assert_eq!(course.into_notes().len(), usize::from(now == wanted), "{phase} {now:?}");
+    }
 }
 
 #[test]
