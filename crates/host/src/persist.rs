@@ -298,7 +298,14 @@ pub(crate) fn put_back(system: &mut dyn System, files: &[FileChange]) -> SysResu
         let is_ours = now == file.new || now.is_none();
         let content = match (is_ours, file.path == Path::new(DROP_IN)) {
             (true, _) => file.old.clone(),
-            (false, true) => without_ours(now.as_deref(), file),
+            (false, true) => {
+                let (content, theirs) = without_ours(now.as_deref(), file);
+                let path = file.path.display();
+                let note =
+                    |name| format!("somebody changed {name} in {path} since: it stays there, and each boot sets it");
+                notes.extend(theirs.into_iter().map(note));
+                content
+            }
             (false, false) => {
                 let path = file.path.display();
                 notes.push(format!(
@@ -318,21 +325,27 @@ pub(crate) fn put_back(system: &mut dyn System, files: &[FileChange]) -> SysResu
     Ok(notes)
 }
 
-/// The drop-in with the lines of one change as they were before it, and all others as they are; `None` if none is left.
-fn without_ours(now: Option<&str>, file: &FileChange) -> Option<String> {
-    let now = from_hex(now?).unwrap_or_default();
+/// The drop-in with the lines of one change as they were before it, and all others as they are (`None` if none is left); and the names of
+/// those of the change that have another value since, which stay.
+fn without_ours(now: Option<&str>, file: &FileChange) -> (Option<String>, Vec<String>) {
+    let Some(now) = now else { return (None, Vec::new()) };
+    let now = from_hex(now).unwrap_or_default();
     let text = |hex: &str| String::from_utf8_lossy(&from_hex(hex).unwrap_or_default()).into_owned();
     let (old, new) =
         (file.old.as_deref().map(text).unwrap_or_default(), file.new.as_deref().map(text).unwrap_or_default());
     let lines = |text: &str| -> BTreeMap<String, String> {
-        assignments(text, &file.path).into_iter().map(|line| (line.name, line.value)).collect()
+        let value = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assignments(text, &file.path).into_iter().map(|line| (line.name, value(&line.value))).collect()
     };
-    let (old, new) = (lines(&old), lines(&new));
-    let ours = new.iter().filter(|(name, value)| old.get(*name) != Some(value));
+    let (old, new, present) = (lines(&old), lines(&new), lines(&String::from_utf8_lossy(&now)));
+    let changed = new.iter().filter(|(name, value)| old.get(*name) != Some(value));
+    let (ours, others): (Vec<_>, Vec<_>) = changed.partition(|(name, value)| present.get(*name) == Some(value));
+    let theirs = others.into_iter().map(|(name, _)| name).filter(|name| present.contains_key(*name)).cloned().collect();
     let set: BTreeMap<&str, Option<&str>> =
-        ours.map(|(name, _)| (name.as_str(), old.get(name).map(String::as_str))).collect();
+        ours.iter().map(|(name, _)| (name.as_str(), old.get(*name).map(String::as_str))).collect();
     let left = merged(&now, &set);
-    (!assignments(&String::from_utf8_lossy(&left), &file.path).is_empty()).then(|| to_hex(&left))
+    let content = (!assignments(&String::from_utf8_lossy(&left), &file.path).is_empty()).then(|| to_hex(&left));
+    (content, theirs)
 }
 
 /// Settings of a confirmed change that something else will win over at boot.

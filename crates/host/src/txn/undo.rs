@@ -4,8 +4,10 @@ use super::held::lock_here;
 use super::recovery::recover_locked;
 use super::revert::{enter, put_forward, revert};
 use super::store::Store;
-use crate::change::{Change, Checkpoint, CheckpointId, Phase, State};
+use crate::change::{Change, Checkpoint, CheckpointId, Phase, Place, State};
 use crate::persist;
+use crate::read::{KernelVersion, Values};
+use crate::snapshot::Snapshot;
 use crate::system::System;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -21,7 +23,7 @@ pub struct Undone {
     pub was_confirmed: bool,
     /// Whether everything is as it was.
     pub done: bool,
-    /// What was put back, in our words.
+    /// What was put back, in our words; what others have set or removed since, and so stays, isn't among it.
     pub changes: Vec<String>,
     /// What was put back elsewhere, or is gone: devices that were renamed or removed meanwhile.
     pub notes: Vec<String>,
@@ -47,7 +49,7 @@ pub fn undo(
         recovered.iter().rev().find(|done| id.is_none_or(|id| id == done.checkpoint) && done.phase == Phase::Reverted)
     {
         let checkpoint = store.read(system, done.checkpoint)?;
-        return Ok(undone(&checkpoint, false, done.notes.clone()));
+        return Ok(undone(system, &checkpoint, false, done.notes.clone()));
     }
     let (checkpoint, mut state) = match id {
         Some(id) => (store.read(system, id)?, store.read_state(system, id)?),
@@ -65,17 +67,30 @@ pub fn undo(
         return Err(error);
     }
     drop(guards);
-    Ok(undone(&checkpoint, was_confirmed, state.notes))
+    Ok(undone(system, &checkpoint, was_confirmed, state.notes))
 }
 
-fn undone(checkpoint: &Checkpoint, was_confirmed: bool, notes: Vec<String>) -> Undone {
+fn undone(system: &mut dyn System, checkpoint: &Checkpoint, was_confirmed: bool, notes: Vec<String>) -> Undone {
     let row = |change: &Change| format!("{}={} on {}", change.key, change.old, change.target);
+    let kernel = KernelVersion::of(&system.identity().kernel);
+    // Where the kernel doesn't answer any more, it did so when it was put back.
+    let now = Snapshot::read(system).ok();
+    let values = now.as_ref().map(|now| Values::of(now, kernel));
+    let before = Values::of(&checkpoint.before, kernel);
+    let is_theirs = |change: &Change| {
+        let found = values.as_ref().map(|values| values.get(change));
+        match found {
+            Some(Some(value)) => value != change.old,
+            Some(None) => matches!(change.place, Place::Route(_)) && before.get(change).is_some(),
+            None => false,
+        }
+    };
     Undone {
         schema_version: 1,
         id: checkpoint.id,
         was_confirmed,
         done: true,
-        changes: checkpoint.changes.iter().map(row).collect(),
+        changes: checkpoint.changes.iter().filter(|change| !is_theirs(change)).map(row).collect(),
         notes,
     }
 }

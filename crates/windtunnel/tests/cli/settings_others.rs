@@ -234,3 +234,25 @@ fn a_drop_in_keeps_its_mode_its_bytes_and_its_link() {
     let end = "SAME\nbefore\nout\nreal\nsysctl.d\n";
     assert_eq!(ran.out, format!("net.ipv4.ip_default_ttl = 97\n{look}{look}{end}"), "{}", ran.err);
 }
+
+#[test]
+fn what_somebody_set_in_the_place_of_a_change_stays_in_the_drop_in_and_is_not_listed_as_put_back() {
+    let directory = directory();
+    let ran = script(
+        directory.path(),
+        "wt apply sack=off ttl=100 --yes > out; file=$ROOT/etc/sysctl.d/90-windtunnel.conf; sed -i 's/= 100/= 200/' $file
+         sysctl -qw net.ipv4.ip_default_ttl=200; wt undo; grep -v '^#' $file; sysctl -n net.ipv4.ip_default_ttl net.ipv4.tcp_sack",
+    );
+    assert!(
+        ran.out.starts_with("sack=on on net.ipv4.tcp_sack\n") && !ran.out.contains("ttl=64"),
+        "{}{}",
+        ran.out,
+        ran.err
+    );
+    assert!(
+        ran.out.contains("somebody changed net.ipv4.ip_default_ttl in /etc/sysctl.d/90-windtunnel.conf"),
+        "{}",
+        ran.out
+    );
+    assert!(ran.out.ends_with("net.ipv4.ip_default_ttl = 200\n200\n1\n"), "{}", ran.out);
+}
