@@ -393,15 +393,16 @@ fn route_steps(now: &Snapshot, wanted: &Snapshot, scope: &Scope) -> Vec<Action> 
     // Where several have one key (fe80::/64 on every device), the kernel would replace any of them.
     let (present, later) = (RouteIndex::of(&now.routes), RouteIndex::of(&wanted.routes));
     let alone = |key: &[u8]| present.count(key).max(later.count(key)) == 1;
-    let mut replaceable: BTreeSet<Vec<u8>> = extra.iter().map(|route| route.key()).filter(|key| alone(key)).collect();
+    let alone_now = extra.iter().map(|route| (route.key(), *route)).filter(|(key, _)| alone(key));
+    let mut replaceable: BTreeMap<Vec<u8>, &Route> = alone_now.collect();
     let mut replaced = BTreeSet::new();
     let mut actions = Vec::new();
     let mut added = Vec::new();
     for route in missing {
         let key = route.key();
-        if replaceable.remove(&key) {
+        if let Some(present) = replaceable.remove(&key) {
             replaced.insert(key);
-            actions.push(Action::ReplaceRoute { route: route.clone() });
+            actions.push(Action::ReplaceRoute { route: route.lasting_as(present) });
         } else {
             added.push(route);
         }

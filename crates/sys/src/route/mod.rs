@@ -5,10 +5,13 @@ use netlink_packet_core::{NLA_F_NESTED, NLM_F_APPEND, NLM_F_CREATE, NLM_F_EXCL, 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+mod lifetime;
 #[cfg(test)]
 mod tests;
 /// What of a route has words.
 mod words;
+
+use lifetime::Lifetime;
 
 const RTM_NEWROUTE: u16 = 24;
 const RTM_DELROUTE: u16 = 25;
@@ -243,6 +246,7 @@ pub struct NextHop {
 pub struct Route {
     head: [u8; HEAD],
     attributes: BTreeMap<u16, Vec<u8>>,
+    lifetime: Lifetime,
 }
 
 impl Route {
@@ -259,7 +263,7 @@ impl Route {
             .filter(|(kind, _)| !matches!(*kind, RTA_CACHEINFO | RTA_EXPIRES | RTA_UID))
             .map(|(kind, value)| (kind, if kind == RTA_MULTIPATH { without_state(value) } else { value.to_vec() }))
             .collect();
-        Some(Self { head, attributes })
+        Some(Self { head, attributes, lifetime: Lifetime::of(bytes) })
     }
 
     /// The body of a message that makes this route.
@@ -282,7 +286,7 @@ impl Route {
     #[must_use]
     pub fn narrowed(&self, target: IpAddr, prefix: u8) -> Self {
         const RTPROT_STATIC: u8 = 4;
-        let mut narrow = self.clone();
+        let mut narrow = Self { lifetime: Lifetime::default(), ..self.clone() };
         narrow.head[1] = prefix;
         narrow.head[4] = u8::try_from(TABLE_MAIN).unwrap_or(u8::MAX);
         narrow.head[5] = RTPROT_STATIC;
@@ -433,6 +437,7 @@ impl Route {
             kind => Some(kind),
         };
         let mut body = self.emit(send_as);
+        self.lifetime.push_to(kind, &mut body);
         // IPv4 takes a route over an object that comes without metrics for any that there is, whatever metrics that has.
         if object && kind == RTM_NEWROUTE && !self.attributes.contains_key(&RTA_METRICS) {
             let mut none = Vec::new();

@@ -106,3 +106,30 @@ proptest! {
         prop_assert_eq!(route.with_metrics(&metrics).metrics(), metrics);
     }
 }
+
+#[test]
+fn what_a_route_of_ipv6_still_lasts_is_sent_with_its_replacement_and_is_no_difference() {
+    let of = |ticks: i32| {
+        let mut body = vec![10, 48, 0, 0, 254, 3, 0, 1, 0, 0, 0, 0];
+        super::push(&mut body, super::RTA_OIF, &3_u32.to_ne_bytes());
+        let info: Vec<u8> = [0, 0, ticks, 0, 0, 0, 0, 0].iter().flat_map(|field: &i32| field.to_ne_bytes()).collect();
+        super::push(&mut body, super::RTA_CACHEINFO, &info);
+        Route::from_bytes(&body).unwrap()
+    };
+    let sent = |route: &Route| {
+        let message = route.message(super::RTM_NEWROUTE);
+        let mut all = super::attributes(&message.body[super::HEAD..]);
+        all.find(|(kind, _)| *kind == super::RTA_EXPIRES).and_then(|(_, value)| super::u32_of(value))
+    };
+    let mut metrics = Metrics::default();
+    metrics.set(Metric::Initcwnd, Some(20), false);
+    for (ticks, seconds) in [(59_901, Some(600)), (1, Some(1)), (0, None), (-5, None)] {
+        let route = of(ticks);
+        assert_eq!(sent(&route.with_metrics(&metrics)), seconds, "{ticks}");
+        assert_eq!((&route, route.to_string()), (&of(0), of(0).to_string()));
+        let stored: Route = route.to_string().parse().unwrap();
+        assert_eq!((sent(&stored), sent(&stored.lasting_as(&route))), (None, seconds));
+        // One of our own doesn't end with the one that it is a copy of.
+        assert_eq!(sent(&route.narrowed("2001:db8::1".parse().unwrap(), 128)), None);
+    }
+}

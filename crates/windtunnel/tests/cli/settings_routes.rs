@@ -131,3 +131,21 @@ fn default_routes_of_ipv4_and_of_ipv6_without_a_gateway_are_told_apart() {
         assert!(ran.out.contains(&line), "{line}: {}{}", ran.out, ran.err);
     }
 }
+
+#[test]
+fn a_route_of_ipv6_that_ends_keeps_its_end_when_it_gets_a_setting_and_when_that_is_undone() {
+    let directory = directory();
+    let ran = script(
+        directory.path(),
+        "ip -6 route add 2001:db8:9::/64 via 2001:db8::2 expires 600; wt apply initcwnd=20 --to 2001:db8:9::/64 --yes > out || cat out
+         ip -6 route show 2001:db8:9::/64; wt undo > out || cat out; ip -6 route show 2001:db8:9::/64",
+    );
+    let routes: Vec<&str> = ran.out.lines().collect();
+    assert!(
+        routes.len() == 2 && routes.iter().all(|route| route.contains("expires 5") || route.contains("expires 600")),
+        "{}{}",
+        ran.out,
+        ran.err
+    );
+    assert!(routes[0].contains("initcwnd 20") && !routes[1].contains("initcwnd"), "{}", ran.out);
+}
