@@ -247,6 +247,9 @@ impl Transaction<'_> {
     /// Ends a change of which nothing is written yet.
     fn give_up(&mut self, error: TxnError) -> TxnError {
         let id = self.checkpoint.id;
+        if !self.store.has_checkpoint(self.system, id) && self.store.discard(self.system, id).is_ok() {
+            return error;
+        }
         let ended = enter(self.system, self.store, &self.checkpoint, &mut self.state, Phase::Reverted);
         // On a full disk the state that lies ready needs no room.
         let ended = ended.is_ok() || self.store.use_last_state(self.system, id).is_ok();

@@ -72,7 +72,7 @@ pub fn history(system: &mut dyn System, store: &Store) -> Result<Vec<HistoryRow>
                 notes: state.notes,
             },
             Err(error) => {
-                let never_begun = matches!(store.begun(system, id), Ok(None));
+                let never_begun = store.was_never_begun(system, id);
                 HistoryRow {
                     id,
                     created: None,

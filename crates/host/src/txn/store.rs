@@ -278,6 +278,20 @@ impl Store {
         }
     }
 
+    /// Whether a change was never begun: it has no state, or no checkpoint, which is stored first, and its state says that it is over.
+    pub(crate) fn was_never_begun(&self, system: &mut dyn System, id: CheckpointId) -> bool {
+        match self.begun(system, id) {
+            Ok(None) => true,
+            Ok(Some(state)) => state.phase.is_out_of_force() && !self.has_checkpoint(system, id),
+            Err(_) => false,
+        }
+    }
+
+    /// Whether the state before a change is stored, readable or not.
+    pub(crate) fn has_checkpoint(&self, system: &mut dyn System, id: CheckpointId) -> bool {
+        !matches!(self.read(system, id), Err(StoreError::NoSuch(_)))
+    }
+
     /// Takes away what is stored of a change that was never begun.
     pub(crate) fn discard(&self, system: &mut dyn System, id: CheckpointId) -> Result<(), StoreError> {
         let path = self.of(id);

@@ -47,6 +47,8 @@ struct Paper {
     stuck: Vec<&'static str>,
     /// There is no room for files.
     is_full: bool,
+    /// Nor for those whose name has this in it.
+    too_long: Option<&'static str>,
     /// Nobody may look at the store.
     is_closed: bool,
     boottime_ns: u64,
@@ -66,6 +68,7 @@ impl Paper {
             list_is_writable: true,
             stuck: Vec::new(),
             is_full: false,
+            too_long: None,
             is_closed: false,
             boottime_ns: 1_000,
             cookie: 7,
@@ -162,7 +165,9 @@ impl System for Paper {
         if self.is_closed { Err(error(EACCES)) } else { self.files.ownership(path) }
     }
     fn file(&mut self, step: &FileStep) -> SysResult<()> {
-        if self.is_full && matches!(step, FileStep::Create { .. }) {
+        if let FileStep::Create { path, .. } = step
+            && (self.is_full || self.too_long.is_some_and(|name| path.to_string_lossy().contains(name)))
+        {
             return Err(error(ENOSPC));
         }
         self.files.file(step)
@@ -545,11 +550,27 @@ fn a_change_that_finds_no_room_leaves_nothing_stored() {
     let survey =
         Survey { identity: Identity { net_admin: true, ..paper.identity() }, ..Survey::take(&mut paper).unwrap() };
     let plan = Plan::new("host".to_owned(), survey.snapshot.clone());
-    paper.is_full = true;
     let guard = GuardCommand { program: "false".into(), args: Vec::new() };
     let options = ApplyOptions { confirm_within: Duration::from_secs(1), yes: false, observe: false, guard };
-    apply(&mut paper, &made.store, &survey, &plan, &options).unwrap_err();
-    assert_eq!(made.store.ids(&mut paper).unwrap(), [made.checkpoint.id]);
+    // What is short, as a state is, finds room where a checkpoint doesn't.
+    for (is_full, too_long) in [(true, None), (false, Some("checkpoint.json"))] {
+        (paper.is_full, paper.too_long) = (is_full, too_long);
+        apply(&mut paper, &made.store, &survey, &plan, &options).unwrap_err();
+        assert_eq!(made.store.ids(&mut paper).unwrap(), [made.checkpoint.id]);
+    }
+}
+
+#[test]
+fn a_folder_with_a_state_and_no_checkpoint_is_one_of_a_change_that_was_never_begun() {
+    let mut paper = Paper::new();
+    let made = made(&mut paper, &[(TTL, "77")]);
+    let id = made.checkpoint.id;
+    std::fs::remove_file(made.store.backup(id)).unwrap();
+    for (phase, wanted) in [(Phase::Reverted, Some("never-begun")), (Phase::Applied, None)] {
+        made.store.write_state(&mut paper, id, &State { phase, ..made.state.clone() }).unwrap();
+        let row = &history(&mut paper, &made.store).unwrap()[0];
+        assert_eq!((row.phase, row.error.is_none()), (wanted, wanted.is_some()));
+    }
 }
 
 #[test]
