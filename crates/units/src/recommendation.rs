@@ -1,4 +1,5 @@
 use crate::{Knob, Level, Settings, Side};
+use std::net::IpAddr;
 
 /// What a host was in the transfers that were measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -67,9 +68,17 @@ pub struct Recommendation {
 impl Recommendation {
     /// What `settings` mean for the host that had `role`, towards a target as `settings apply --to` takes it. Scope and effect are
     /// those of the trials: what a socket or a route had goes to the target's connections alone.
+    ///
+    /// The MSS of a trial's socket bounds what it sends, too, and that of a route only what comes in: a sender gets the MTU that leaves
+    /// room for it.
+    ///
+    /// # Source
+    /// `tcp_connect_init()` of Linux: `TCP_MAXSEG` bounds the MSS of what is sent (`mss_clamp`) and the one that is announced (`advmss`),
+    /// a route's `advmss` the latter alone.
     #[must_use]
     pub fn of(settings: &Settings, role: Role, target: &str) -> Self {
         let mut found = Self { role, here: Vec::new(), elsewhere: Vec::new() };
+        let settings = if role == Role::Sender { sender_settings(settings, target) } else { settings.clone() };
         for (knob, level) in settings.iter() {
             if role.has(knob.side()) {
                 let to = if knob.is_per_target() { target } else { "host" };
@@ -138,6 +147,16 @@ impl Recommendation {
     }
 }
 
+/// An MSS as the MTU that leaves room for it without options of TCP, in packets to `target`; the smaller one, if there is one already.
+fn sender_settings(settings: &Settings, target: &str) -> Settings {
+    let Some(mss) = settings.number(Knob::Mss) else { return settings.clone() };
+    let address = target.split('/').next().and_then(|address| address.parse::<IpAddr>().ok());
+    let headers = if address.is_some_and(|address| address.to_canonical().is_ipv6()) { 60 } else { 40 };
+    let mtu = settings.number(Knob::Mtu).unwrap_or(u64::MAX).min(mss.saturating_add(headers));
+    let others = settings.iter().filter(|(knob, _)| *knob != Knob::Mss).map(|(knob, level)| (knob, level.clone()));
+    others.collect::<Settings>().with(Knob::Mtu, Level::Number(mtu))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -156,6 +175,26 @@ mod tests {
         let found = Recommendation::of(&both, Role::Receiver, "192.0.2.1");
         assert_eq!(found.command("x").unwrap(), "sudo windtunnel settings apply --verdict x");
         assert_eq!(found.here[1].to, "host");
+    }
+
+    #[test]
+    fn the_mss_of_a_sender_is_the_mtu_that_bounds_what_it_sends_and_that_of_a_receiver_stays() {
+        let mss = settings(&[(Knob::Mss, Level::Number(1_000))]);
+        let command = |chosen: &Settings, role, to: &str| Recommendation::of(chosen, role, to).command("x").unwrap();
+        let told = |rest: &str| format!("sudo windtunnel settings apply {rest}");
+        for (to, pair) in [
+            ("192.0.2.1", "mtu=1040"),
+            ("192.0.2.0/24", "mtu=1040"),
+            ("2001:db8::1", "mtu=1060"),
+            ("::ffff:192.0.2.1", "mtu=1040"),
+            ("default", "mtu=1040"),
+        ] {
+            assert_eq!(command(&mss, Role::Sender, to), told(&format!("{pair} --to {to}")));
+            assert_eq!(command(&mss, Role::Receiver, to), told(&format!("mss=1000 --to {to}")));
+        }
+        let both = |mtu| mss.clone().with(Knob::Mtu, Level::Number(mtu));
+        assert_eq!(command(&both(1_400), Role::Sender, "192.0.2.1"), told("mtu=1040 --to 192.0.2.1"));
+        assert_eq!(command(&both(900), Role::Sender, "192.0.2.1"), told("mtu=900 --to 192.0.2.1"));
     }
 
     #[test]

@@ -278,7 +278,7 @@ impl TuneInputs<'_> {
             _ => Some(AnswerHost::Both),
         };
         answer.setting = (!hosts.is_empty()).then(|| named.as_ref().unwrap_or(settings).to_string());
-        answer.steps = self.steps(&hosts);
+        answer.steps = self.steps(&hosts, direction);
         let each: Vec<String> = hosts.iter().map(|(host, settings)| format!("{settings} {}", host.place())).collect();
         (if each.is_empty() { self.label(arm) } else { each.join(" and ") }, each.len() > 1)
     }
@@ -493,10 +493,11 @@ impl TuneInputs<'_> {
         if live && end == AnswerHost::Client { AnswerHost::Here } else { end }
     }
 
-    fn steps(&self, hosts: &BTreeMap<AnswerHost, Settings>) -> Vec<AnswerStep> {
+    fn steps(&self, hosts: &BTreeMap<AnswerHost, Settings>, direction: Direction) -> Vec<AnswerStep> {
         let mut steps = Vec::new();
         for (host, settings) in hosts {
-            let sends = settings.iter().any(|(knob, _)| knob.side() == Side::Sender);
+            // What both ends have are switches, which are the same for either.
+            let sends = (direction == Direction::Up) != (*host == AnswerHost::Server);
             let role = if sends { Role::Sender } else { Role::Receiver };
             let addresses = if *host == AnswerHost::Here { self.addresses() } else { Vec::new() };
             // What only sockets or routes to some hosts can have needs their address; the rest holds for all.
@@ -577,3 +578,7 @@ fn now(answer: &Answer, known: &AnswerInputs<'_>) -> String {
 #[cfg(test)]
 #[path = "answer_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "answer_place_tests.rs"]
+mod place_tests;

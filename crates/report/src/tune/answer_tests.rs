@@ -9,19 +9,19 @@ use wt_trial::{Amount, Limits, Page, Workload};
 use wt_units::Level;
 
 /// One outcome.
-struct Case {
+pub(super) struct Case {
     title: &'static str,
-    tunnel: &'static str,
-    story: Story,
+    pub(super) tunnel: &'static str,
+    pub(super) story: Story,
     delay: Option<DelayRules>,
 }
 
 impl Case {
-    fn lab(title: &'static str, story: Story) -> Self {
+    pub(super) fn lab(title: &'static str, story: Story) -> Self {
         Self { title, tunnel: "lab", story, delay: None }
     }
 
-    fn report(&self) -> TuneReport {
+    pub(super) fn report(&self) -> TuneReport {
         self.report_of(if self.tunnel == "live" { &["192.0.2.80"] } else { &[] })
     }
 
@@ -209,12 +209,12 @@ fn where_trials_scatter_the_figure_is_called_an_average_and_the_median_of_the_ta
 }
 
 /// The current settings and one other, without a plateau.
-fn one(settings: Settings, from: f64, to: f64, noise: f64, budget: usize) -> Plan {
+pub(super) fn one(settings: Settings, from: f64, to: f64, noise: f64, budget: usize) -> Plan {
     let truths = vec![Truth::new("current", Settings::new(), from), Truth::new(&settings.to_string(), settings, to)];
     Plan { truths, levels: vec![], noise, budget, stop_after: None, seed: 3 }
 }
 
-fn with(knob: Knob, level: Level) -> Settings {
+pub(super) fn with(knob: Knob, level: Level) -> Settings {
     Settings::new().with(knob, level)
 }
 

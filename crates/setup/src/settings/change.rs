@@ -159,7 +159,15 @@ impl ChangeRequest {
         let mut request = Request::of_recommendation(&recommended).map_err(|error| problem::knob(&error))?;
         request.basis = Some(basis::of(&*journal, &found, Some(role).filter(|role| *role == was), towards));
         for setting in &recommended.here {
-            request.reasons.insert(Knob::of(setting.knob).name, format!("{id}: {reason}; acts on the {}", role.name()));
+            let instead = match settings.get(wt_units::Knob::Mss) {
+                Some(mss) if setting.knob == wt_units::Knob::Mtu && role == Role::Sender => {
+                    format!(", as mss={mss} did in the trials")
+                }
+                _ => String::new(),
+            };
+            request
+                .reasons
+                .insert(Knob::of(setting.knob).name, format!("{id}: {reason}; acts on the {}{instead}", role.name()));
         }
         Ok(request)
     }
