@@ -3,6 +3,7 @@ use super::setting::{Change, Risk};
 use crate::snapshot::{Scope, Snapshot};
 use crate::system::Action;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use utoipa::ToSchema;
 
 /// The version of the JSON that [`Plan`] becomes.
@@ -16,6 +17,12 @@ pub struct Plan {
     pub schema_version: u32,
     /// Where.
     pub to: String,
+    /// Where those settings are to hold that don't belong there, by their keys; places as `to` names them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub places: BTreeMap<String, String>,
+    /// Whether it leads back to what the system does by itself, on narrower places than the host, too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub resets: bool,
     /// Old and new.
     pub changes: Vec<Change>,
     /// The commands that would do it.
@@ -55,6 +62,8 @@ impl Plan {
         Self {
             schema_version: SCHEMA_VERSION,
             to,
+            places: BTreeMap::new(),
+            resets: false,
             changes: Vec::new(),
             commands: Vec::new(),
             revert_commands: Vec::new(),

@@ -45,7 +45,9 @@ pub(super) fn build(system: &mut dyn System, survey: &Survey, request: &Request)
     if request.pairs.is_empty() && !request.resets {
         return Err(PlanError::Nothing);
     }
-    let plan = Plan::new(request.target.to_string(), survey.snapshot.clone());
+    let mut plan = Plan::new(request.target.to_string(), survey.snapshot.clone());
+    plan.places = request.places.iter().map(|(key, place)| ((*key).to_owned(), place.to_string())).collect();
+    plan.resets = request.resets;
     let routes = &survey.snapshot.routes;
     let planned = routes.iter().map(|route| (route.key(), route.clone())).collect();
     let (present, names) = (RouteIndex::of(routes), survey.names());

@@ -1,4 +1,4 @@
-use crate::change::Basis;
+use crate::change::{Basis, ScopeName};
 use crate::knob::{ALL, HostKnob, Knob, KnobError, LinkKnob, Value};
 use crate::read::{Survey, connection_value, is_ethernet, route_value};
 use crate::snapshot::is_unicast;
@@ -232,6 +232,10 @@ impl Request {
         struct File {
             #[serde(default)]
             to: Option<String>,
+            #[serde(default)]
+            places: BTreeMap<String, String>,
+            #[serde(default)]
+            resets: bool,
             changes: Vec<Row>,
             #[serde(default)]
             basis: Option<Basis>,
@@ -242,11 +246,14 @@ impl Request {
             #[serde(default)]
             asked: Option<Value>,
             new: Value,
+            #[serde(default)]
+            scope: Option<ScopeName>,
         }
         let file: File = serde_json::from_str(text)?;
         let mut request = Self {
             target: file.to.unwrap_or_default().parse().unwrap_or_default(),
             basis: file.basis,
+            resets: file.resets,
             ..Self::default()
         };
         if request.target == Target::Device(String::new()) {
@@ -255,7 +262,14 @@ impl Request {
         for row in file.changes {
             let knob = Knob::find(&row.key)?;
             let value = knob.parse(&row.asked.unwrap_or(row.new).to_string())?;
+            // A limit that follows a setting of another place is the host's all the same.
+            if row.scope == Some(ScopeName::Host) && request.target != Target::Host {
+                request.places.insert(knob.name, Target::Host);
+            }
             request.add(knob, value)?;
+        }
+        for (key, place) in file.places {
+            request.places.insert(Knob::find(&key)?.name, place.parse().unwrap_or_default());
         }
         Ok(request)
     }
@@ -332,6 +346,17 @@ mod tests {
         let request = Request::of_file(json).unwrap();
         assert_eq!(request.target, Target::DefaultRoutes);
         assert_eq!(pairs(&request), [("initcwnd", "20".to_owned()), ("mss", "from-mtu".to_owned())]);
+    }
+
+    #[test]
+    fn a_plan_in_several_places_has_them_in_its_json() {
+        let json = r#"{"to":"192.0.2.80","resets":true,"places":{"ttl":"default"},"changes":[
+            {"key":"initcwnd","new":20,"scope":"route"},{"key":"ttl","new":64,"scope":"route"},
+            {"key":"rmem-max","new":4000000,"scope":"host"}]}"#;
+        let request = Request::of_file(json).unwrap();
+        assert!(request.resets && request.target == "192.0.2.80".parse().unwrap());
+        let places: Vec<_> = request.places.iter().map(|(key, place)| (*key, place.to_string())).collect();
+        assert_eq!(places, [("rmem-max", "host".to_owned()), ("ttl", "default".to_owned())]);
     }
 
     #[test]

@@ -509,11 +509,16 @@ impl TuneInputs<'_> {
             if *host != AnswerHost::Here || commands.is_empty() {
                 // The journal with the verdict isn't there.
                 commands = Recommendation::of(settings, role, &targets[0]).commands_by_place();
-            } else if commands.len() > 1 {
-                // The next change waits for it.
-                commands = commands.join(&format!("\n{CONFIRM}\n")).lines().map(str::to_owned).collect();
             }
-            steps.extend(commands.into_iter().map(|command| AnswerStep { host: *host, command }));
+            // The next change of the same machine waits for it.
+            let follows = *host != AnswerHost::Both && hosts.contains_key(&AnswerHost::Both);
+            let number = commands.len();
+            for (at, command) in commands.into_iter().enumerate() {
+                steps.push(AnswerStep { host: *host, command });
+                if follows || at + 1 < number {
+                    steps.push(AnswerStep { host: *host, command: CONFIRM.to_owned() });
+                }
+            }
         }
         steps
     }

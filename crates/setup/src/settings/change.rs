@@ -49,8 +49,8 @@ impl ChangeRequest {
         if let Some(to) = &self.to {
             request.target = to.parse().unwrap_or_default();
             // What can only be had for the host stays there, whatever the target of the rest.
-            let narrow = matches!(request.target, Target::Route(..));
-            request.places.retain(|_, place| narrow && *place == Target::Host);
+            let elsewhere = request.target != Target::Host;
+            request.places.retain(|_, place| elsewhere && *place == Target::Host);
         }
         Ok(request)
     }

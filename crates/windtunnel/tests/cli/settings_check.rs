@@ -19,19 +19,24 @@ while True: server.accept()[0].close()" > up & server=$!; read line < up
 
 /// The journal with an experiment that recommends `initrwnd=20`, measured on a path to that server.
 fn journal(folder: &Path, id: &str, kernel: &str, rtt_us: u64) {
+    let settings = Settings::new().with(Knob::Initrwnd, Level::Number(20));
+    journal_of(folder, id, "10.0.0.1", &settings, kernel, rtt_us);
+}
+
+/// The journal with an experiment that recommends these settings for a download from this address.
+fn journal_of(folder: &Path, id: &str, address: &str, settings: &Settings, kernel: &str, rtt_us: u64) {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
     let config = json!({
         "alpha": 0.05, "host": {"name": host.trim(), "kernel": kernel},
-        "live": {"targets": ["http://10.0.0.1:8080/file"], "address": "10.0.0.1"},
+        "live": {"targets": [format!("http://{address}:8080/file")], "address": address},
     });
-    let settings = Settings::new().with(Knob::Initrwnd, Level::Number(20));
     let arms = [("current", Settings::new()), ("faster", settings.clone())];
     let new = NewExperiment {
         arms: arms.map(|(label, settings)| Arm { label: label.to_owned(), settings }).into(),
         config: ExperimentConfig::from(config),
         path: PathFacts { rtt_us, pmtu: 1_500, ..PathFacts::default() },
         started_unix_us: 1_700_000_000_000_000,
-        ..NewExperiment::new(id, "10.0.0.1:8080", "live")
+        ..NewExperiment::new(id, &format!("{address}:8080"), "live")
     };
     let mut journal = SqliteJournal::open(&folder.join("journal")).unwrap();
     journal.create_experiment(&new).unwrap();
@@ -50,6 +55,36 @@ fn objects(text: &str) -> Vec<Value> {
 fn same(report: &Value, name: &str) -> Value {
     let all = rows(&report["verdicts"][0], "circumstances");
     all.iter().find(|one| one["name"] == name).unwrap_or_else(|| panic!("{name}: {report}"))["same"].clone()
+}
+
+#[test]
+fn a_plan_in_several_places_is_made_for_the_default_routes_too_and_its_json_is_the_same_plan() {
+    let directory = directory();
+    let settings =
+        Settings::new().with(Knob::Initrwnd, Level::Number(20)).with(Knob::Timestamps, Level::Name("off".to_owned()));
+    journal_of(directory.path(), "found", "192.0.2.80", &settings, &kernel(), 1_000);
+    let ran = script(
+        directory.path(),
+        "ip route add 198.51.100.0/24 via 10.0.0.2 initcwnd 20
+         for what in '--verdict found' '--verdict found --to default' '--verdict found --to v0' --defaults; do
+             wt plan $what --journal journal --json > plan.json; cat plan.json; wt plan plan.json --json
+         done",
+    );
+    let plans = objects(&ran.out);
+    assert_eq!(plans.len(), 8, "{}{}", ran.out, ran.err);
+    for pair in plans.chunks(2) {
+        let told = |plan: &Value| {
+            let of = |row: &&Value| ["key", "new", "scope", "target"].map(|field| row[field].clone());
+            (plan["commands"].clone(), rows(plan, "changes").iter().map(of).collect::<Vec<_>>())
+        };
+        assert_eq!(told(&pair[0]), told(&pair[1]));
+    }
+    let commands = |at: usize| plans[at]["commands"].to_string();
+    for at in [0, 2, 4] {
+        assert!(commands(at).contains("tcp_timestamps") && commands(at).contains("initrwnd 20"), "{}", commands(at));
+    }
+    assert!(commands(0).contains("192.0.2.80") && commands(2).contains("default"), "{}", commands(0));
+    assert!(commands(7).contains("198.51.100.0/24"), "{}", commands(7));
 }
 
 const APPLY: &str = "wt apply --verdict found --journal journal --to default --yes > out || exit 9\n";
