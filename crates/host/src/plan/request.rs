@@ -44,19 +44,29 @@ pub enum Target {
 impl std::str::FromStr for Target {
     type Err = std::convert::Infallible;
 
-    /// `host`, `default`, an address, a network, or else the name of a device.
+    /// `host`, `default`, an address, a network, or else the name of a device. What is mapped into IPv6, as `ss` and programs
+    /// with one socket for both versions show it, is IPv4: so its packets are.
+    ///
+    /// # Source
+    /// RFC 4291, 2.5.5.2: `::ffff:0:0/96` has IPv4 addresses in its last 32 bits.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        const BITS_BEFORE: u8 = 96;
         let word = text.trim();
         let network = |text: &str| {
             let (address, bits) = text.split_once('/')?;
             let (address, bits): (IpAddr, u8) = (address.parse().ok()?, bits.parse().ok()?);
-            (bits <= if address.is_ipv4() { 32 } else { 128 }).then(|| Self::Route(masked(address, bits), Some(bits)))
+            let all = if address.is_ipv4() { 32 } else { 128 };
+            let (plain, is_mapped) = (address.to_canonical(), address.is_ipv6() && address.to_canonical().is_ipv4());
+            (bits <= all).then(|| match bits.checked_sub(BITS_BEFORE).filter(|_| is_mapped) {
+                Some(bits) => Self::Route(masked(plain, bits), Some(bits)),
+                None => Self::Route(masked(address, bits), Some(bits)),
+            })
         };
         Ok(match word {
             "host" => Self::Host,
             "default" => Self::DefaultRoutes,
-            _ => match word.parse() {
-                Ok(address) => Self::Route(address, None),
+            _ => match word.parse::<IpAddr>() {
+                Ok(address) => Self::Route(address.to_canonical(), None),
                 Err(_) => network(word).unwrap_or_else(|| Self::Device(word.to_owned())),
             },
         })
@@ -320,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_told_apart() {
+    fn places_are_told_apart_and_what_is_mapped_into_ipv6_is_ipv4() {
         let target = |text: &str| text.parse::<Target>().unwrap();
         assert_eq!(target("host"), Target::Host);
         assert_eq!(target("default"), Target::DefaultRoutes);
@@ -329,6 +339,10 @@ mod tests {
         assert_eq!(target("eth0"), Target::Device("eth0".to_owned()));
         assert_eq!(target("1.2.3.4/99"), Target::Device("1.2.3.4/99".to_owned()));
         assert_eq!(target("0.0.0.0/0").to_string(), "0.0.0.0/0");
+        assert_eq!(target("::ffff:192.0.2.80"), target("192.0.2.80"));
+        assert_eq!(target("::ffff:192.0.2.80/120"), target("192.0.2.0/24"));
+        assert_eq!(target("::ffff:0:0/96").to_string(), "0.0.0.0/0");
+        assert_eq!(target("::/0").to_string(), "::/0");
     }
 
     #[test]

@@ -16,7 +16,8 @@ fn an_mss_that_makes_an_upload_faster_is_set_as_the_mtu_and_that_of_a_download_a
     let case = || Case::lab("", one(with(Knob::Mss, Level::Number(1_000)), 3.0, 6.0, 0.01, 40).run());
     let (mut up, mut down) = (case(), case());
     // Timestamps take 12 bytes.
-    let cut = |case: &mut Case| case.story.records.iter_mut().for_each(|record| record.outcome.observed.mss = Some(988));
+    let cut =
+        |case: &mut Case| case.story.records.iter_mut().for_each(|record| record.outcome.observed.mss = Some(988));
     (cut(&mut up), cut(&mut down));
     (up.tunnel, down.tunnel) = ("live", "live");
     for record in &mut up.story.records {
