@@ -51,6 +51,17 @@ fn texts(program: &str, target: &str, rule: &ConnectionRule) -> [String; 2] {
     [service, format!("{head}[Unit]\nWants={wants}\n")]
 }
 
+/// Whether systemd starts this system, so that a unit can hold what the next boot would end.
+///
+/// # Source
+/// `sd_booted(3)`: the directory `/run/systemd/system` is there.
+///
+/// # Errors
+/// When the directory can't be looked at.
+pub(crate) fn has_systemd(system: &mut dyn System) -> SysResult<bool> {
+    Ok(system.ownership(Path::new("/run/systemd/system"))?.is_some())
+}
+
 /// The files for what a change does to connections with targets; a note where systemd doesn't start this system.
 ///
 /// # Errors
@@ -66,7 +77,7 @@ pub(super) fn files(
         return Ok(());
     }
     let program = std::env::current_exe().ok();
-    let with_systemd = system.ownership(Path::new("/run/systemd/system"))?.is_some();
+    let with_systemd = has_systemd(system)?;
     let Some(program) = program.as_ref().and_then(|path| path.to_str()).filter(|_| with_systemd) else {
         persisted.notes.extend(changes().map(|change| {
             let text = format!(

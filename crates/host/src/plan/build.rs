@@ -6,6 +6,7 @@ use super::risks;
 use crate::change::{Change, Place, Plan, Risk, RouteFamily, ScopeName};
 use crate::hex::to_hex;
 use crate::knob::{HostKnob, Knob, LinkKnob, RouteKnob, Value, three};
+use crate::persist::has_systemd;
 use crate::read::{Survey, buffer_of_window, host_value, link_value, route_value};
 use crate::route_text::{self, FEATURE_ECN, Names};
 use crate::snapshot::{CHOSEN, DevicePart, QdiscState, RouteIndex, is_unicast, route_key};
@@ -64,9 +65,12 @@ pub(super) fn build(system: &mut dyn System, survey: &Survey, request: &Request)
             builder.add(knob, value, target)?;
         }
     }
-    let Builder { mut plan, present, .. } = builder;
+    let Builder { mut plan, present, system, .. } = builder;
     leave_out_idle_routes(&mut plan, &present);
-    risks::add(&mut plan, survey);
+    // Who may not look there learns of a confirmation what it can't keep.
+    let is_held = plan.changes.iter().any(|change| change.scope == ScopeName::Connection);
+    let with_systemd = is_held && has_systemd(system).unwrap_or(false);
+    risks::add(&mut plan, survey, with_systemd);
     Ok(finish(plan, survey))
 }
 

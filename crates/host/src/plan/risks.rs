@@ -15,8 +15,8 @@ fn own_first_window(survey: &Survey) -> u64 {
     window_of_buffer(initial, &survey.snapshot, survey.kernel()).min(UNSCALED) / 1_460
 }
 
-/// Says what could go wrong with each change.
-pub(super) fn add(plan: &mut Plan, survey: &Survey) {
+/// Says what could go wrong with each change; `with_systemd` if that starts this system.
+pub(super) fn add(plan: &mut Plan, survey: &Survey, with_systemd: bool) {
     let mut found = Vec::new();
     let mut note = |key: &str, text: String| {
         let risk = Risk { key: key.to_owned(), text };
@@ -36,13 +36,13 @@ pub(super) fn add(plan: &mut Plan, survey: &Survey) {
                 }
             }
             ScopeName::Connection => {
-                note(
-                    knob.name,
-                    format!(
-                        "a BPF program holds it, which the next boot ends, confirmed or not; a program that sets its own {} wins",
-                        knob.socket.unwrap_or("option")
-                    ),
-                );
+                let until = if with_systemd {
+                    "until the next boot, and once it is confirmed, a unit of systemd from each boot on"
+                } else {
+                    "which the next boot ends, confirmed or not"
+                };
+                let option = knob.socket.unwrap_or("option");
+                note(knob.name, format!("a BPF program holds it, {until}; a program that sets its own {option} wins"));
                 let others = survey.snapshot.connections.iter().map(target_of).filter(|other| *other != change.target);
                 let others: Vec<String> = others.collect();
                 if !others.is_empty() {

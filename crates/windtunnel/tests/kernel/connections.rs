@@ -21,6 +21,8 @@ wt undo > out; rules; grep -c notsent "$unit" || echo one left
 wt undo > out; rules; find "$units" -type f
 wt apply rwin=8192 --to 192.0.2.9 --yes > out; wt apply rwin=auto --to 192.0.2.9 --yes > out; test ! -e "$unit" && echo gone
 wt undo > out; test -e "$unit" && rules
+wt plan sndbuf=65536 --to 192.0.2.8 --json | grep -o 'a unit of systemd from each boot on'
+WINDTUNNEL_ROOT=$PWD wt plan sndbuf=65536 --to 192.0.2.8 --json | grep -o 'which the next boot ends'
 "#;
 
 #[test]
@@ -43,6 +45,9 @@ fn a_confirmed_rule_is_attached_again_at_boot_until_it_is_undone() {
         "one left",
         "gone",
         "c0000209-32-w8192",
+        // What a plan says of it before.
+        "a unit of systemd from each boot on",
+        "which the next boot ends",
     ];
     let (first, rest) = ran.out.split_once('\n').unwrap_or_else(|| panic!("{}{}", ran.out, ran.err));
     let confirmed: serde_json::Value = serde_json::from_str(first).unwrap();
