@@ -116,12 +116,12 @@ pub(crate) fn backends_for(config: &TrafficConfig) -> Vec<BackendState> {
     states
 }
 
-/// The name of the backend that is wanted; a dry run asks for one by its name only.
+/// The backend that is wanted, by its own name; a dry run asks for one by its name only.
 ///
 /// # Errors
 /// A usage [`Problem`] where the experiment isn't for the one that is named, and an environment [`Problem`] that says of each why it
 /// doesn't work here.
-pub(crate) fn choose(choice: BackendChoice, config: &TrafficConfig) -> Result<&'static str, Problem> {
+pub(crate) fn choose(choice: BackendChoice, config: &TrafficConfig) -> Result<BackendChoice, Problem> {
     let wanted = match choice {
         BackendChoice::Auto => None,
         BackendChoice::Sockops => Some(SOCKOPS),
@@ -135,7 +135,11 @@ pub(crate) fn choose(choice: BackendChoice, config: &TrafficConfig) -> Result<&'
     let states = backends_for(config);
     let fit = |state: &&BackendState| wanted.is_none_or(|name| name == state.name);
     if let Some(found) = states.iter().filter(fit).find(|state| state.works) {
-        return Ok(found.name);
+        return Ok(match found.name {
+            ROUTES => BackendChoice::Routes,
+            SLOTS => BackendChoice::Slots,
+            _ => BackendChoice::Sockops,
+        });
     }
     let mut what = "connections can't be assigned here".to_owned();
     for (at, state) in states.iter().filter(fit).enumerate() {
@@ -160,18 +164,18 @@ pub(crate) fn alone(others: &[wt_bpf::OtherProgram]) -> Result<(), Problem> {
         ))
 }
 
-/// Begins with the backend that is wanted; nothing is assigned yet.
+/// Begins with the backend that was chosen; nothing is assigned yet.
 ///
 /// # Errors
-/// As [`choose`], and what is in the backend's way.
+/// A [`Problem`] that says what is in the backend's way.
 pub(crate) fn begin(
-    choice: BackendChoice,
+    chosen: BackendChoice,
     config: &TrafficConfig,
     secrets: &Secrets,
 ) -> Result<Box<dyn Assigner>, Problem> {
-    Ok(match choose(choice, config)? {
-        ROUTES => Box::new(RoutesBackend::begin(config, secrets)?),
-        SLOTS => Box::new(SlotsBackend::begin(config, secrets)?),
+    Ok(match chosen {
+        BackendChoice::Routes => Box::new(RoutesBackend::begin(config, secrets)?),
+        BackendChoice::Slots => Box::new(SlotsBackend::begin(config, secrets)?),
         _ => Box::new(SockopsBackend::begin(config, secrets)?),
     })
 }

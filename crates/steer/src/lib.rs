@@ -19,6 +19,8 @@ mod assigner;
 mod backend;
 /// Connections as the kernel tells of them without BPF.
 mod census;
+/// Which experiment assigns the connections of a port.
+mod claims;
 /// What happens meanwhile.
 mod event;
 /// What puts routes back when the experiment's process ends.

@@ -3,6 +3,7 @@ use crate::assess::{Assessor, TRY};
 use crate::assign;
 use crate::assigner::Assigner;
 use crate::backend::{Outcomes, Secrets};
+use crate::claims::{self, PortClaims};
 use crate::opens::Opens;
 use crate::record::{Record, StoredReport};
 use crate::{OpenNow, PlannedArm, TrafficAnswer, TrafficEvent, TrafficPlan, TrafficRequest};
@@ -51,17 +52,21 @@ pub fn start(
         if request.backend != crate::BackendChoice::Auto {
             assign::choose(request.backend, &request.config)?;
         }
+        claims::are_free(request.backend, &request.config.ports)?;
         return Ok(TrafficAnswer::Plan(Box::new(plan(&request.config, &secrets)?)));
     }
     if !request.beside_programs {
         assign::alone(&wt_bpf::other_programs())?;
     }
     let assessor = Assessor::new(&request.config)?;
+    let chosen = assign::choose(request.backend, &request.config)?;
+    let mut claims = PortClaims::take(chosen, &request.config.ports)?;
     // What is current is what the host has by itself, and not what was left of another experiment.
     crate::record::put_back_settings()?;
-    let mut backend = assign::begin(request.backend, &request.config, &secrets)?;
+    let mut backend = assign::begin(chosen, &request.config, &secrets)?;
     let opens = Opens::since_now(backend.as_mut())?;
     let record = Record::begin(request, backend.name())?;
+    claims.name(&record.id);
     events(TrafficEvent::Begin {
         id: record.id.clone(),
         whom: whom(&request.config),

@@ -54,6 +54,26 @@ fn an_experiment_file_is_run_as_its_options_would_be_and_what_it_cant_be_is_refu
     }
 }
 
+#[test]
+fn a_port_whose_connections_another_experiment_assigns_is_refused_before_anything_begins() {
+    use std::os::linux::net::SocketAddrExt as _;
+    use std::os::unix::net::{SocketAddr, UnixDatagram};
+    let home = tempfile::tempdir().unwrap();
+    let port = (20_000 + std::process::id() % 40_000).to_string();
+    let bound = |name: String| UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(name).unwrap()).unwrap();
+    let held = [
+        bound(format!("windtunnel-assigns/{port}")),
+        bound(format!("windtunnel-traffic/{port}/20261121-0815-port-443-abcd")),
+    ];
+    let start = ["start", "--port", "443", "--port", &port, "--levels", "initcwnd=10,32", "--dry-run"];
+    let refused = traffic(home.path(), &start);
+    assert_eq!(refused.code, 3, "{} {}", refused.out, refused.err);
+    let said = format!("20261121-0815-port-443-abcd assigns connections of port {port} already");
+    assert!(refused.err.contains(&said), "{}", refused.err);
+    drop(held);
+    assert_eq!(traffic(home.path(), &start).code, 0);
+}
+
 /// A journal in which a holdback is under way, run by this process, that shows this state.
 fn holdback(home: &Path, state: &str) {
     let arm = |name: &str, settings: &str| TrafficArm { name: name.to_owned(), settings: settings.parse().unwrap() };
