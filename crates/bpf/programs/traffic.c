@@ -63,6 +63,23 @@ INLINE int is_private6(u64 high)
 	return high >> 54 == 0x3fa || high >> 57 == 0x7e;
 }
 
+/* Whether an address is one of this host's own. */
+INLINE int is_own(u64 high, u64 low)
+{
+	u32 i;
+
+	if (!(control.own_mask >> ((high ^ low ^ low >> 8) & 63) & 1))
+		return 0;
+#pragma clang loop unroll(disable)
+	for (i = 0; i < OWN_ADDRESSES; i++) {
+		if (i >= control.own_addresses)
+			return 0;
+		if (control.own[2 * i] == high && control.own[2 * i + 1] == low)
+			return 1;
+	}
+	return 0;
+}
+
 /* The name of a socket's congestion control, as two words; whether it is known. */
 INLINE int control_of(struct bpf_sock_ops *s, void *sk, u64 *name)
 {
@@ -108,7 +125,7 @@ INLINE int decide(struct bpf_sock_ops *s, u64 *tag, u64 *now)
 	} else {
 		named = r0 == l0 && r1 == l1 && r2 == l2 && r3 == l3;
 	}
-	if (control.skip_loopback && named)
+	if (control.skip_loopback && (named || is_own(high, low)))
 		return -PRIVATE_ADDRESS;
 #pragma unroll
 	for (i = 0; i < ADMINISTRATORS; i++)

@@ -83,6 +83,7 @@ extern void *bpf_cast_to_kern_ctx(void *s) SEC(".ksyms");
 #define ARMS 8
 #define PORTS 8
 #define ADMINISTRATORS 4
+#define OWN_ADDRESSES 64
 #define PROCESSORS 32
 /* So many responses of a connection are told one by one: a client that asks for ever fills no ring. */
 #define RESPONSES_TOLD 64
@@ -131,10 +132,13 @@ struct control {
 	u64 port[PORTS];
 	u64 administrators;
 	u64 administrator[2 * ADMINISTRATORS]; /* IPv4 as mapped addresses */
+	u64 own_mask; /* a bit for each of this host's own addresses: few clients share it with one of them */
+	u64 own_addresses;
+	u64 own[2 * OWN_ADDRESSES];
 	u64 below[ARMS]; /* of 2^32: a draw below it, and not below the one before, is of this arm */
 	char usual_cc[16];
 	struct arm arm[ARMS];
-	u64 spare[5]; /* so that counters begin with a cache line */
+	u64 spare[3]; /* so that counters begin with a cache line */
 	struct counters counters[PROCESSORS];
 };
 struct control control SEC(".bss");

@@ -27,8 +27,8 @@ pub use connections::ConnectionRule;
 pub use pins::{Pins, mount_bpffs};
 pub use registration::{LoadError, RegisteredControl, missing_capabilities};
 pub use traffic::{
-    ArmOptions, LastResponse, MAX_ADMINISTRATORS, MAX_ARMS, MAX_PORTS, OtherProgram, ResponseRecord, TrafficCounts,
-    TrafficKnowledge, TrafficProgram, TrafficRecord, TrafficRecords, TrafficRules, idle_unknown,
+    ArmOptions, LastResponse, MAX_ADMINISTRATORS, MAX_ARMS, MAX_OWN_ADDRESSES, MAX_PORTS, OtherProgram, ResponseRecord,
+    TrafficCounts, TrafficKnowledge, TrafficProgram, TrafficRecord, TrafficRecords, TrafficRules, idle_unknown,
     missing_traffic_capabilities, other_programs,
 };
 

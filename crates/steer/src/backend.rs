@@ -1,4 +1,5 @@
 use crate::assigner::Assigner;
+use crate::own::HostAddresses;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use wt_bpf::{
@@ -6,6 +7,7 @@ use wt_bpf::{
     TrafficRecords, TrafficRules, missing_traffic_capabilities,
 };
 use wt_problem::Problem;
+use wt_sys::clock;
 use wt_sys::ns::read_net_sysctl;
 use wt_traffic::{
     ArmSettings, ArmTally, ArmThresholds, ConnectionFate, ConnectionOutcome, DrawKey, ResponseOutcome, SocketSetting,
@@ -62,7 +64,12 @@ impl Secrets {
 
 /// The BPF program.
 #[derive(Debug)]
-pub(crate) struct SockopsBackend(TrafficProgram);
+pub(crate) struct SockopsBackend {
+    program: TrafficProgram,
+    private: bool,
+    own: Vec<IpAddr>,
+    next_look_ns: u64,
+}
 
 impl SockopsBackend {
     /// Attaches the program; nothing is assigned yet.
@@ -73,7 +80,24 @@ impl SockopsBackend {
         for name in config.arms.iter().filter_map(|arm| arm.settings.cc()) {
             known_cc(name)?;
         }
-        attach(config, secrets).map(Self)
+        let program = attach(config, secrets)?;
+        let mut begun = Self { program, private: config.private, own: Vec::new(), next_look_ns: 0 };
+        begun.look_at_addresses();
+        Ok(begun)
+    }
+
+    /// Addresses come and go: once a second those of this host are read anew.
+    fn look_at_addresses(&mut self) {
+        let now = clock::monotonic_ns();
+        if now < self.next_look_ns {
+            return;
+        }
+        self.next_look_ns = now + 1_000_000_000;
+        let own = HostAddresses::read().that_matter(self.private);
+        if own != self.own {
+            self.program.leave_own_alone(&own);
+            self.own = own;
+        }
     }
 }
 
@@ -83,34 +107,35 @@ impl Assigner for SockopsBackend {
     }
 
     fn beat(&mut self) -> Result<(), Problem> {
-        self.0.beat();
+        self.program.beat();
+        self.look_at_addresses();
         Ok(())
     }
 
     fn begin(&mut self, epoch: u64, shares: &[f64]) -> Result<(), Problem> {
-        self.0.set_epoch(epoch, &ArmThresholds::new(shares).cumulative);
+        self.program.set_epoch(epoch, &ArmThresholds::new(shares).cumulative);
         Ok(())
     }
 
     fn pause(&mut self) -> Result<(), Problem> {
-        self.0.pause();
+        self.program.pause();
         Ok(())
     }
 
     fn times_responses(&self) -> bool {
-        self.0.knows() == TrafficKnowledge::Responses
+        self.program.knows() == TrafficKnowledge::Responses
     }
 
     fn records(&mut self) -> Result<TrafficRecords, Problem> {
-        Ok(self.0.records())
+        Ok(self.program.records())
     }
 
     fn still_open(&mut self) -> Result<TrafficRecords, Problem> {
-        self.0.still_open().map_err(|error| Problem::environment(error.to_string()))
+        self.program.still_open().map_err(|error| Problem::environment(error.to_string()))
     }
 
     fn counts(&mut self) -> Result<TrafficCounts, Problem> {
-        Ok(self.0.counts())
+        Ok(self.program.counts())
     }
 }
 

@@ -1,4 +1,5 @@
 use crate::backend::Secrets;
+use crate::own::HostAddresses;
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -55,6 +56,8 @@ pub(crate) struct Census {
     ports: Vec<u16>,
     private: bool,
     administrators: Vec<IpAddr>,
+    /// Clients there are on this host; read at each look.
+    own: HostAddresses,
     arms: Vec<ArmSettings>,
     tag: wt_traffic::DrawKey,
     /// Ports that have listeners: connections to others are our own to somebody.
@@ -93,6 +96,7 @@ impl Census {
             ports: config.ports.clone(),
             private: config.private,
             administrators: secrets.administrators.clone(),
+            own: HostAddresses::read(),
             arms: config.arms.iter().map(|arm| arm.settings.clone()).collect(),
             tag: secrets.tag,
             listening: config.ports.iter().copied().collect(),
@@ -142,6 +146,7 @@ impl Census {
     /// A [`Problem`] where the kernel doesn't tell any more.
     pub(crate) fn look(&mut self) -> Result<(), Problem> {
         let began = clock::monotonic_ns();
+        self.own = HostAddresses::read();
         let all = tcp_sockets().map_err(failed)?;
         self.listening.extend(all.iter().filter(|one| one.is_listener()).map(|one| one.local.port()));
         let now = clock::monotonic_ns();
@@ -192,7 +197,7 @@ impl Census {
         let epoch = self.epoch.as_ref().map_or(0, |(epoch, _)| *epoch);
         let account = match &self.epoch {
             _ if !self.ports.contains(&socket.local.port()) => Account::OtherPort,
-            _ if socket.local.ip() == socket.remote.ip() => Account::Private,
+            _ if socket.local.ip() == socket.remote.ip() || self.own.contain(socket.remote.ip()) => Account::Private,
             _ if self.administrators.contains(&socket.remote.ip().to_canonical()) => Account::Administrator,
             _ if left_alone(socket.remote.ip(), self.private).is_some() => Account::Private,
             None => Account::Paused,

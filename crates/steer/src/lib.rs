@@ -35,6 +35,8 @@ mod now;
 mod opens;
 /// The options of an experiment as texts.
 mod options;
+/// The addresses of this host.
+mod own;
 /// A report as a page.
 mod page;
 /// What the journal keeps.

@@ -1,4 +1,5 @@
 use crate::backend::Secrets;
+use crate::own::HostAddresses;
 use serde::Serialize;
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -30,15 +31,23 @@ pub struct OpenNow {
     pub other_ports: u64,
 }
 
+/// Clients that are left alone by their addresses.
+#[derive(Debug, Clone, Copy)]
+struct KnownClients<'a> {
+    administrators: &'a [IpAddr],
+    own: &'a HostAddresses,
+}
+
 impl OpenNow {
     /// What is open; `None` where the kernel doesn't tell.
     pub(crate) fn look(config: &TrafficConfig, secrets: &Secrets) -> Option<Self> {
         let usual = read_net_sysctl("ipv4/tcp_congestion_control").unwrap_or_default();
         let sockets = tcp_sockets().ok()?;
-        Some(Self::of(&sockets, config, &secrets.administrators, usual.trim()))
+        let known = KnownClients { administrators: &secrets.administrators, own: &HostAddresses::read() };
+        Some(Self::of(&sockets, config, known, usual.trim()))
     }
 
-    fn of(sockets: &[DiagSocket], config: &TrafficConfig, administrators: &[IpAddr], usual_cc: &str) -> Self {
+    fn of(sockets: &[DiagSocket], config: &TrafficConfig, known: KnownClients<'_>, usual_cc: &str) -> Self {
         let listening: HashSet<u16> =
             sockets.iter().filter(|one| one.is_listener()).map(|one| one.local.port()).collect();
         let without = config.ports.iter().copied().filter(|port| !listening.contains(port));
@@ -51,8 +60,10 @@ impl OpenNow {
             let client = one.remote.ip();
             let count = match () {
                 () if !config.ports.contains(&one.local.port()) => &mut found.other_ports,
-                () if client == one.local.ip() || left_alone(client, true).is_some() => &mut found.this_host,
-                () if administrators.contains(&client) => &mut found.administrator,
+                () if client == one.local.ip() || known.own.contain(client) || left_alone(client, true).is_some() => {
+                    &mut found.this_host
+                }
+                () if known.administrators.contains(&client) => &mut found.administrator,
                 () if left_alone(client, config.private).is_some() => &mut found.private,
                 () if varies_cc && own_cc(one) => &mut found.own_cc,
                 () => {
@@ -122,6 +133,7 @@ mod tests {
             ("198.51.100.2:7", 443),
             ("10.1.1.1:1", 443),
             ("192.0.2.1:1", 443),
+            ("192.0.2.77:1", 443),
             ("203.0.113.9:1", 443),
             ("203.0.113.9:1", 22),
             ("198.51.100.1:1", 50_000),
@@ -136,10 +148,12 @@ mod tests {
             arms: vec![arm("cc=cubic"), arm("cc=bbr")],
             ..TrafficConfig::default()
         };
-        let found = OpenNow::of(&all, &config, &["203.0.113.9".parse().unwrap()], "cubic");
+        let own: HostAddresses = ["192.0.2.1".parse().unwrap(), "192.0.2.77".parse().unwrap()].into_iter().collect();
+        let known = KnownClients { administrators: &["203.0.113.9".parse().unwrap()], own: &own };
+        let found = OpenNow::of(&all, &config, known, "cubic");
         let counts =
             [found.take_part, found.networks, found.private, found.this_host, found.administrator, found.own_cc];
-        assert_eq!((counts, found.other_ports), ([2, 1, 1, 1, 1, 1], 1));
+        assert_eq!((counts, found.other_ports), ([2, 1, 1, 2, 1, 1], 1));
         let said = found.sentences().join(" ");
         assert!(said.contains("Nobody listens on port 80") && said.contains("2 from 1 client network would"), "{said}");
         assert_eq!(OpenNow::default().sentences(), ["No connection is open now."]);

@@ -1,5 +1,6 @@
 //! What the program and we share: `struct control` and `struct record` of programs/traffic.c.
 
+use std::net::IpAddr;
 use wt_sys::bpf::SharedWords;
 
 /// So many arms at most.
@@ -8,10 +9,12 @@ pub const MAX_ARMS: usize = 8;
 pub const MAX_PORTS: usize = 8;
 /// So many addresses of administrators at most.
 pub const MAX_ADMINISTRATORS: usize = 4;
+/// So many addresses of this host at most.
+pub const MAX_OWN_ADDRESSES: usize = 64;
 
 /// Numbers of the words of `struct control`.
 pub(super) mod word {
-    use super::{MAX_ADMINISTRATORS, MAX_ARMS, MAX_PORTS};
+    use super::{MAX_ADMINISTRATORS, MAX_ARMS, MAX_OWN_ADDRESSES, MAX_PORTS};
 
     pub(crate) const HEARTBEAT: usize = 0;
     pub(crate) const PATIENCE: usize = 1;
@@ -30,7 +33,10 @@ pub(super) mod word {
     pub(crate) const PORT: usize = 16;
     pub(crate) const ADMINISTRATORS: usize = PORT + MAX_PORTS;
     pub(crate) const ADMINISTRATOR: usize = ADMINISTRATORS + 1;
-    pub(crate) const BELOW: usize = ADMINISTRATOR + 2 * MAX_ADMINISTRATORS;
+    pub(crate) const OWN_MASK: usize = ADMINISTRATOR + 2 * MAX_ADMINISTRATORS;
+    pub(crate) const OWN_ADDRESSES: usize = OWN_MASK + 1;
+    pub(crate) const OWN: usize = OWN_ADDRESSES + 1;
+    pub(crate) const BELOW: usize = OWN + 2 * MAX_OWN_ADDRESSES;
     pub(crate) const USUAL_CC: usize = BELOW + MAX_ARMS;
     pub(crate) const ARM: usize = USUAL_CC + 2;
     /// Words of an arm.
@@ -107,6 +113,20 @@ impl ArmOptions {
             control.write(word::ARM + arm * word::ARM_SIZE + at, value);
         }
     }
+}
+
+/// An address as two words, IPv4 as the mapped one.
+pub(super) fn address_words(address: IpAddr) -> [u64; 2] {
+    let bits = match address {
+        IpAddr::V4(v4) => u128::from(v4.to_ipv6_mapped()),
+        IpAddr::V6(v6) => u128::from(v6),
+    };
+    [(bits >> 64) as u64, bits as u64]
+}
+
+/// The bit of an address in the mask that most clients have none of: `is_own()` of programs/traffic.c.
+pub(super) fn mask_bit([high, low]: [u64; 2]) -> u64 {
+    1 << ((high ^ low ^ low >> 8) & 63)
 }
 
 /// A name of at most 15 bytes and a zero, as two words.

@@ -17,8 +17,8 @@ mod others;
 pub use others::{OtherProgram, other_programs};
 
 pub use layout::{
-    ArmOptions, LastResponse, MAX_ADMINISTRATORS, MAX_ARMS, MAX_PORTS, ResponseRecord, TrafficCounts, TrafficRecord,
-    TrafficRecords,
+    ArmOptions, LastResponse, MAX_ADMINISTRATORS, MAX_ARMS, MAX_OWN_ADDRESSES, MAX_PORTS, ResponseRecord,
+    TrafficCounts, TrafficRecord, TrafficRecords,
 };
 
 use crate::btf::Btf;
@@ -26,7 +26,7 @@ use crate::elf::Elf;
 use crate::registration::{KERNEL_BTF, LoadError, rejected};
 use crate::relocate::{accesses, apply};
 use crate::{FormatError, connections};
-use layout::{name_words, word};
+use layout::{address_words, mask_bit, name_words, word};
 use std::fs::File;
 use std::net::IpAddr;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd};
@@ -59,7 +59,8 @@ pub struct TrafficRules {
     pub by_connection: bool,
     /// Whether clients at link-local and private addresses are left alone.
     pub skip_private: bool,
-    /// Whether clients on this host are left alone.
+    /// Whether clients on this host are left alone: on loopback, at the address that they connect to, and at those of
+    /// [`TrafficProgram::leave_own_alone`].
     pub skip_loopback: bool,
     /// Whether sockets with a congestion control of their own are left alone, if arms differ in theirs.
     pub skip_own_cc: bool,
@@ -206,6 +207,22 @@ impl TrafficProgram {
         self.control.write(word::PATIENCE, self.patience_ns);
     }
 
+    /// From now on clients at these addresses of this host are left alone, with [`TrafficRules::skip_loopback`]; the first
+    /// [`MAX_OWN_ADDRESSES`] count.
+    pub fn leave_own_alone(&self, own: &[IpAddr]) {
+        self.control.write(word::OWN_ADDRESSES, 0);
+        let mut mask = 0;
+        for (at, address) in own.iter().take(MAX_OWN_ADDRESSES).enumerate() {
+            let words = address_words(*address);
+            mask |= mask_bit(words);
+            for (half, value) in words.into_iter().enumerate() {
+                self.control.write(word::OWN + 2 * at + half, value);
+            }
+        }
+        self.control.write(word::OWN_MASK, mask);
+        self.control.write(word::OWN_ADDRESSES, own.len().min(MAX_OWN_ADDRESSES) as u64);
+    }
+
     /// Nothing more is assigned until the next epoch; what runs is still recorded.
     pub fn pause(&self) {
         self.control.write(word::PATIENCE, 0);
@@ -304,12 +321,9 @@ fn write_rules(control: &SharedWords, rules: &TrafficRules) -> Result<(), SysErr
     let asks_ecn = rules.arms.iter().any(|arm| arm.accepts_ecn);
     control.write(word::ASKS_REQUESTS, u64::from(asks_rwnd) | u64::from(asks_ecn) << 1);
     for (at, address) in rules.administrators.iter().take(MAX_ADMINISTRATORS).enumerate() {
-        let bits = match address {
-            IpAddr::V4(v4) => u128::from(v4.to_ipv6_mapped()),
-            IpAddr::V6(v6) => u128::from(*v6),
-        };
-        control.write(word::ADMINISTRATOR + 2 * at, (bits >> 64) as u64);
-        control.write(word::ADMINISTRATOR + 2 * at + 1, bits as u64);
+        for (half, value) in address_words(*address).into_iter().enumerate() {
+            control.write(word::ADMINISTRATOR + 2 * at + half, value);
+        }
     }
     control.write(word::ADMINISTRATORS, rules.administrators.len().min(MAX_ADMINISTRATORS) as u64);
     if varies_cc {

@@ -497,7 +497,7 @@ fn administrators_and_this_hosts_own_addresses_are_left_alone_and_sockets_that_a
     require!("bpf", available());
     secluded(|| {
         let mut netlink = Netlink::open().unwrap();
-        for address in [[203, 0, 113, 9], [203, 0, 113, 10], [198, 51, 100, 1]] {
+        for address in [[203, 0, 113, 9], [203, 0, 113, 10], [203, 0, 113, 75], [198, 51, 100, 1]] {
             netlink.add_address("lo", address.into(), 32).unwrap();
         }
         for at in ["198.51.100.1:0", "[::]:0"] {
@@ -509,8 +509,12 @@ fn administrators_and_this_hosts_own_addresses_are_left_alone_and_sockets_that_a
                 TrafficProgram::attach(&TrafficRules { skip_loopback: true, administrators, ..rules(port, vec![arm]) })
                     .unwrap();
             program.set_epoch(1, &[1 << 32]);
+            // Of many addresses the one that is asked for is found, and no other client is taken for one.
+            program.leave_own_alone(&(12..=75).map(|last| [203, 0, 113, last].into()).collect::<Vec<IpAddr>>());
             let to = SocketAddr::from(([198, 51, 100, 1], port));
-            for (from, cwnd) in [([203, 0, 113, 9], 10), ([198, 51, 100, 1], 10), ([203, 0, 113, 10], 40)] {
+            for (from, cwnd) in
+                [([203, 0, 113, 9], 10), ([198, 51, 100, 1], 10), ([203, 0, 113, 75], 10), ([203, 0, 113, 10], 40)]
+            {
                 let client = TcpSocket::new(&to).unwrap().bound_to(from.into()).unwrap().connect(&to, WAIT).unwrap();
                 let (server, _) = listener.accept().unwrap();
                 assert_eq!(TcpInfo::read(&server).unwrap().snd_cwnd, cwnd, "{from:?} at {at}");
@@ -520,7 +524,7 @@ fn administrators_and_this_hosts_own_addresses_are_left_alone_and_sockets_that_a
                 drop((client, server));
             }
             let counts = program.counts();
-            assert_eq!((counts.administrator, counts.private, counts.all_assigned()), (1, 1, 1), "{at}");
+            assert_eq!((counts.administrator, counts.private, counts.all_assigned()), (1, 2, 1), "{at}");
             let record = records(&mut program, 1).remove(0);
             let lowat = ArmOptions::REFUSABLE.iter().position(|name| *name == "notsent-lowat").unwrap();
             assert_eq!((record.refused, record.changed), (0, 1 << lowat));
