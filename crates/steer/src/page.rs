@@ -60,7 +60,7 @@ fn arm_table(report: &TrafficReport) -> Table {
         let rto = arm.rto_per_1000.map_or_else(|| "–".to_owned(), |rto| format!("{rto:.1}"));
         vec![
             format!("{}: {}", arm.name, arm.settings),
-            arm.recorded.to_string(),
+            arm.looked_at().to_string(),
             percent(arm.retransmitted_share),
             rto,
             percent(arm.aborted_share),

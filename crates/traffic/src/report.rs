@@ -59,6 +59,10 @@ pub struct TrafficArmReport {
     pub missed: u64,
     /// Of those, still without an outcome.
     pub open: u64,
+    /// Connections that the shares, the evidence and the classes are of: those that have ended, and those still open that were as old as
+    /// the cohort's age when they were looked at. `null` in reports of versions before this was told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcomes: Option<u64>,
     /// For which the kernel refused at least one setting.
     pub set_errors: u64,
     /// That had other settings at the end.
@@ -67,13 +71,21 @@ pub struct TrafficArmReport {
     pub retransmitted_share: Option<f64>,
     /// Retransmission timeouts per 1000 connections.
     pub rto_per_1000: Option<f64>,
-    /// Connections that were reset or timed out, of those recorded.
+    /// Connections that were reset or timed out, of those with an outcome.
     pub aborted_share: Option<f64>,
-    /// Connections that weren't finished at the cohort's age, of those recorded.
+    /// Connections that weren't finished at the cohort's age, of those with an outcome.
     pub unfinished_share: Option<f64>,
     /// Responses that were timed by themselves; `null` where only whole connections are.
     #[serde(default)]
     pub responses: Option<u64>,
+}
+
+impl TrafficArmReport {
+    /// Connections that its figures are of.
+    #[must_use]
+    pub fn looked_at(&self) -> u64 {
+        self.outcomes.unwrap_or(self.recorded)
+    }
 }
 
 /// The connections of one class by size.

@@ -89,6 +89,7 @@ impl TrafficReport {
         lines.push(String::new());
         lines.push("arm              connections  retransmitted  RTOs/1000  aborted  settings".to_owned());
         lines.extend(self.arms.iter().map(arm_row));
+        lines.extend(self.open_line());
         if let Some(effect) = effect {
             lines.push(String::new());
             lines.push(interval_line(effect, self.beside()));
@@ -124,9 +125,18 @@ impl TrafficReport {
         text
     }
 
+    /// Those that are open, where this is told of connections with an outcome: they are among these once they are old enough.
+    fn open_line(&self) -> Option<String> {
+        let are_told = self.arms.iter().any(|arm| arm.open > 0) && self.arms.iter().all(|arm| arm.outcomes.is_some());
+        let open: Vec<String> = self.arms.iter().map(|arm| format!("{} with {}", arm.open, arm.name)).collect();
+        are_told.then(|| {
+            format!("Open: {}; those as old as the experiment's age count as they were then.", open.join(", "))
+        })
+    }
+
     fn how_sure(&self, effect: Option<&TrafficEffect>) -> String {
         let units = effect.map_or(0, |effect| effect.units);
-        let recorded: u64 = self.arms.iter().map(|arm| arm.recorded).sum();
+        let looked_at: u64 = self.arms.iter().map(TrafficArmReport::looked_at).sum();
         let (units, kind) = match (self.verdict.blocks, self.unit) {
             (Some(blocks), _) => (blocks, "blocks of epochs"),
             (None, TrafficUnit::Prefix | TrafficUnit::Connection) => (units, "units"),
@@ -134,7 +144,7 @@ impl TrafficReport {
         };
         let evidence = odds(self.verdict.evidence);
         format!(
-            "Evidence {evidence}, {:.0} : 1 is needed: {units} {kind}, {recorded} connections.",
+            "Evidence {evidence}, {:.0} : 1 is needed: {units} {kind}, {looked_at} connections.",
             self.verdict.needed
         )
     }
@@ -197,7 +207,7 @@ fn arm_row(arm: &TrafficArmReport) -> String {
     let rto = arm.rto_per_1000.map_or("–".to_owned(), |rto| format!("{rto:.1}"));
     let (retransmitted, aborted) = (percent(arm.retransmitted_share), percent(arm.aborted_share));
     let name: String = arm.name.chars().take(16).collect();
-    format!("{name:16} {:>11}  {retransmitted:>13}  {rto:>9}  {aborted:>7}  {}", arm.recorded, arm.settings)
+    format!("{name:16} {:>11}  {retransmitted:>13}  {rto:>9}  {aborted:>7}  {}", arm.looked_at(), arm.settings)
 }
 
 fn end(ratio: Option<f64>) -> String {

@@ -29,6 +29,28 @@ fn by_prefix(effect: Effect) -> TrafficReport {
 }
 
 #[test]
+fn connections_that_stay_open_are_counted_among_those_that_the_evidence_is_of() {
+    let run = run(6, Tails::Lognormal, config(TrafficUnit::Prefix, TrafficRamp::none()), (10, 1000), gain(1.3), false);
+    let ended = run.analysis.report(RUN, &tally(&run, &run.analysis.report(RUN, &TrafficTally::default())));
+    let open = |arm: &wt_traffic::TrafficArmReport| ArmTally {
+        assigned: arm.assigned,
+        open: arm.assigned,
+        ..ArmTally::default()
+    };
+    let arms = ended.arms.iter().map(open).collect();
+    let kept = run.analysis.report(RUN, &TrafficTally { arms, ..TrafficTally::default() });
+    assert!(kept.arms.iter().all(|arm| arm.recorded == 0 && arm.outcomes == Some(arm.assigned)), "{:?}", kept.arms);
+    let [all, a, b] =
+        [&ended.arms[..], &ended.arms[..1], &ended.arms[1..]].map(|of| of.iter().map(|arm| arm.recorded).sum::<u64>());
+    let text = kept.text();
+    assert!(
+        text.contains(&format!("{all} connections.\n")) && text.contains(&format!("Open: {a} with A, {b} with B;")),
+        "{text}"
+    );
+    assert!(!ended.text().contains("Open:") && ended.text().contains(&format!("{all} connections.\n")));
+}
+
+#[test]
 fn a_gain_is_claimed_beside_the_first_arm_with_its_interval_and_the_command() {
     let report = by_prefix(gain(1.3));
     let verdict = &report.verdict;
@@ -199,7 +221,7 @@ fn the_json_keeps_its_names_and_reads_back() {
     let keys = |value: &serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ");
     let all = "arms backend classes effects guardrails id next schema_version self_checks unit verdict";
     assert_eq!(keys(&json), all);
-    let arm = "aborted_share assigned missed name not_compliant open recorded responses retransmitted_share rto_per_1000 \
+    let arm = "aborted_share assigned missed name not_compliant open outcomes recorded responses retransmitted_share rto_per_1000 \
                set_errors settings unfinished_share";
     assert_eq!(keys(&json["arms"][0]), arm);
     assert_eq!(keys(&json["verdict"]), "arm at_least claim evidence kind needed ratio text");
