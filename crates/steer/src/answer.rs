@@ -1,4 +1,4 @@
-use crate::{BackendState, OpenNow};
+use crate::{BackendState, ClaimedPorts, OpenNow};
 use serde::Serialize;
 use utoipa::ToSchema;
 use wt_traffic::{ArmSettings, TrafficExpectation, TrafficHoldback, TrafficReport, TrafficTally};
@@ -81,6 +81,9 @@ pub struct TrafficList {
     pub schema_version: u32,
     /// All of them.
     pub running: Vec<TrafficStatus>,
+    /// Those of other journals in this network namespace.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub elsewhere: Vec<ClaimedPorts>,
     /// Whether routing rules of an experiment stand here that was killed with its guard; they steer nobody.
     pub rules_left: bool,
     /// Whether this host has a setting of an experiment that was killed with its guards.
@@ -94,6 +97,9 @@ pub struct TrafficStop {
     pub schema_version: u32,
     /// Their names.
     pub stopped: Vec<String>,
+    /// Those of other journals in this network namespace, which go on.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub elsewhere: Vec<ClaimedPorts>,
     /// Whether routing rules were removed that an experiment had left which was killed with its guard.
     pub rules_removed: bool,
     /// Whether a setting of this host was put back that an experiment had left which was killed with its guards.

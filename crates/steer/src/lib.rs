@@ -59,6 +59,7 @@ pub use answer::{
     CombinedArm, PlannedArm, TrafficAnswer, TrafficCombined, TrafficList, TrafficPlan, TrafficStatus, TrafficStop,
 };
 pub use assign::{BackendChoice, BackendState, backends};
+pub use claims::ClaimedPorts;
 pub use event::TrafficEvent;
 pub use guard::guard;
 pub use now::OpenNow;

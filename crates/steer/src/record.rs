@@ -1,4 +1,5 @@
 use crate::answer::SCHEMA_VERSION;
+use crate::claims::{self, ClaimedPorts};
 use crate::{TrafficList, TrafficReportRequest, TrafficRequest, TrafficStatus, TrafficStop};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -254,9 +255,16 @@ pub fn status(journal: Option<&Path>) -> Result<TrafficList, Problem> {
             headline: kept.map(|kept| kept.headline),
         })
     };
-    let running = running(&journal)?.iter().map(of).collect::<Result<_, _>>()?;
+    let running: Vec<TrafficStatus> = running(&journal)?.iter().map(of).collect::<Result<_, _>>()?;
+    let elsewhere = elsewhere(|id| running.iter().any(|one| one.id == id));
     let settings_left = HostAccess::open(None, None).is_ok_and(|mut host| host.has_unwatched());
-    Ok(TrafficList { schema_version: SCHEMA_VERSION, running, rules_left: connections::routes_left(), settings_left })
+    let rules_left = connections::routes_left();
+    Ok(TrafficList { schema_version: SCHEMA_VERSION, running, elsewhere, rules_left, settings_left })
+}
+
+/// The experiments under way in this network namespace that aren't known here.
+fn elsewhere(is_known: impl Fn(&str) -> bool) -> Vec<ClaimedPorts> {
+    claims::under_way().into_iter().filter(|one| !is_known(&one.id)).collect()
 }
 
 /// Takes back the host's settings of an experiment by slots that was killed with its guards; whether there were any.
@@ -280,7 +288,11 @@ pub fn stop(request: &TrafficReportRequest) -> Result<TrafficStop, Problem> {
     if let Some(named) = &request.experiment {
         running.retain(|stored| stored.id.starts_with(named.as_str()));
         if running.is_empty() {
-            return Err(Problem::usage(format!("{named} isn't under way")).hint("windtunnel traffic status"));
+            let problem = Problem::usage(format!("{named} isn't under way"));
+            return Err(match elsewhere(|id| !id.starts_with(named.as_str())).as_slice() {
+                [] => problem.hint("windtunnel traffic status"),
+                _ => problem.because("it is of another journal").hint("name that with --journal"),
+            });
         }
     }
     let mut stopped = Vec::new();
@@ -307,12 +319,13 @@ pub fn stop(request: &TrafficReportRequest) -> Result<TrafficStop, Problem> {
         }
         stopped.push(stored.id);
     }
+    let elsewhere = elsewhere(|id| stopped.iter().any(|one| one == id));
     let rules_removed = request.experiment.is_none() && connections::routes_left();
     if rules_removed {
         connections::clear_routes().map_err(|error| Problem::environment(format!("routing rules: {error}")))?;
     }
     let settings_put_back = request.experiment.is_none() && put_back_settings()?;
-    Ok(TrafficStop { schema_version: SCHEMA_VERSION, stopped, rules_removed, settings_put_back })
+    Ok(TrafficStop { schema_version: SCHEMA_VERSION, stopped, elsewhere, rules_removed, settings_put_back })
 }
 
 #[cfg(test)]

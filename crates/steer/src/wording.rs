@@ -1,6 +1,6 @@
 //! What these objects say to a person, a line or a paragraph each.
 
-use crate::{TrafficCombined, TrafficEvent, TrafficList, TrafficPlan, TrafficStatus};
+use crate::{ClaimedPorts, TrafficCombined, TrafficEvent, TrafficList, TrafficPlan, TrafficStatus, TrafficStop};
 use std::time::Duration;
 use wt_traffic::{ArmTally, TrafficExpectation};
 use wt_units::format_minutes;
@@ -76,8 +76,9 @@ impl TrafficList {
     pub fn lines(&self) -> Vec<String> {
         let mut lines = Vec::new();
         if self.running.is_empty() {
-            lines.push("No experiment on connections is under way.".to_owned());
+            lines.push(none_under_way(&self.elsewhere).to_owned());
         }
+        lines.extend(self.elsewhere.iter().map(ClaimedPorts::line));
         if self.rules_left {
             lines.push(
                 "Routing rules of an experiment stand here that was killed with its guard. They steer nobody; windtunnel traffic \
@@ -93,6 +94,46 @@ impl TrafficList {
             );
         }
         lines.extend(self.running.iter().flat_map(TrafficStatus::lines));
+        lines
+    }
+}
+
+/// What is said where this journal has none.
+fn none_under_way(elsewhere: &[ClaimedPorts]) -> &'static str {
+    match elsewhere {
+        [] => "No experiment on connections is under way.",
+        _ => "No experiment on connections of this journal is under way.",
+    }
+}
+
+impl ClaimedPorts {
+    /// What is said of an experiment of which no more can be known here.
+    fn line(&self) -> String {
+        let ports: Vec<String> = self.ports.iter().map(u16::to_string).collect();
+        format!(
+            "{} assigns connections of port {} here, too, of another journal: name that with --journal (of the service: \
+             /var/lib/windtunnel-traffic/journal.sqlite3).",
+            self.id,
+            ports.join(", ")
+        )
+    }
+}
+
+impl TrafficStop {
+    /// What `traffic stop` says.
+    #[must_use]
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = vec![match self.stopped.as_slice() {
+            [] => none_under_way(&self.elsewhere).to_owned(),
+            ids => format!("Ended: {}", ids.join(", ")),
+        }];
+        lines.extend(self.elsewhere.iter().map(ClaimedPorts::line));
+        if self.rules_removed {
+            lines.push("Removed: routing rules of an experiment that was killed with its guard.".to_owned());
+        }
+        if self.settings_put_back {
+            lines.push("Put back: settings of an experiment that was killed with its guards.".to_owned());
+        }
         lines
     }
 }

@@ -299,18 +299,9 @@ pub(crate) fn run(args: &TrafficArgs) -> Outcome {
             _ => Err(unexpected()),
         },
         TrafficCommand::Stop { experiment, json } => match ask(Request::TrafficStop(named(experiment)))? {
-            Answer::TrafficStop(stop) => give(&stop, *json, |stop| {
-                match stop.stopped.as_slice() {
-                    [] => say!("No experiment on connections is under way."),
-                    ids => say!("Ended: {}", ids.join(", ")),
-                }
-                if stop.rules_removed {
-                    say!("Removed: routing rules of an experiment that was killed with its guard.");
-                }
-                if stop.settings_put_back {
-                    say!("Put back: settings of an experiment that was killed with its guards.");
-                }
-            }),
+            Answer::TrafficStop(stop) => {
+                give(&stop, *json, |stop| stop.lines().iter().for_each(|line| paragraph(line)))
+            }
             _ => Err(unexpected()),
         },
         TrafficCommand::Report { experiment, json } => match ask(Request::TrafficReport(named(experiment)))? {

@@ -55,7 +55,7 @@ fn an_experiment_file_is_run_as_its_options_would_be_and_what_it_cant_be_is_refu
 }
 
 #[test]
-fn a_port_whose_connections_another_experiment_assigns_is_refused_before_anything_begins() {
+fn an_experiment_of_another_journal_is_told_by_status_and_stop_and_its_port_is_refused_to_others() {
     use std::os::linux::net::SocketAddrExt as _;
     use std::os::unix::net::{SocketAddr, UnixDatagram};
     let home = tempfile::tempdir().unwrap();
@@ -70,6 +70,19 @@ fn a_port_whose_connections_another_experiment_assigns_is_refused_before_anythin
     assert_eq!(refused.code, 3, "{} {}", refused.out, refused.err);
     let said = format!("20261121-0815-port-443-abcd assigns connections of port {port} already");
     assert!(refused.err.contains(&said), "{}", refused.err);
+    for words in ["status", "stop"] {
+        let people = traffic(home.path(), &[words]);
+        assert!(
+            people.out.starts_with("No experiment on connections of this journal is under way.\n"),
+            "{}",
+            people.out
+        );
+        assert!(people.out.contains("20261121-0815-port-443-abcd assigns connections of port"), "{}", people.out);
+        let json: Value = serde_json::from_str(&traffic(home.path(), &[words, "--json"]).out).unwrap();
+        let elsewhere = json["elsewhere"].as_array().unwrap();
+        let expected = json!({"id": "20261121-0815-port-443-abcd", "ports": [port.parse::<u16>().unwrap()]});
+        assert!(elsewhere.contains(&expected), "{json:#}");
+    }
     drop(held);
     assert_eq!(traffic(home.path(), &start).code, 0);
 }
