@@ -37,6 +37,16 @@ pub(crate) struct StoredReport {
     pub(crate) servers: Vec<ServerEvidence>,
 }
 
+impl StoredReport {
+    /// Of an experiment that has ended.
+    pub(crate) fn end(&mut self, config: &TrafficConfig) {
+        self.report.end(config);
+        if self.report.holdback.is_none() {
+            self.headline.clone_from(&self.report.verdict.text);
+        }
+    }
+}
+
 /// What lists of the journal show, in the words that they have for every experiment.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]
@@ -217,7 +227,11 @@ fn written_down(journal: &dyn Journal, stored: &StoredExperiment) -> Result<Fini
         Problem::usage(format!("{} is no experiment on a server's connections", stored.id))
             .hint(format!("windtunnel report {}", stored.id))
     })?;
-    let StoredReport { report, servers, .. } = kept(journal, stored)?.ok_or_else(|| nothing_written(stored))?;
+    let StoredReport { mut report, servers, .. } = kept(journal, stored)?.ok_or_else(|| nothing_written(stored))?;
+    // One that was killed has written down what was so while it ran.
+    if stored.state != State::Running {
+        report.end(&config);
+    }
     Ok(FinishedExperiment { id: stored.id.clone(), config, report, servers })
 }
 

@@ -345,7 +345,8 @@ impl Session<'_> {
         self.take()?;
         self.score(clock::monotonic_ns(), none_open)?;
         self.say_stopped();
-        let kept = self.kept()?;
+        let mut kept = self.kept()?;
+        kept.end(self.config);
         self.say_holdback(&kept);
         let state = if cancel.is_cancelled() { State::Stopped } else { State::Finished };
         self.record.end(state, &kept)?;

@@ -4,7 +4,7 @@ use crate::analysis::{ArmFigures, ClassFigures, Comparison};
 use crate::class::SIZE_NAMES;
 use crate::report::{
     TRAFFIC_SCHEMA_VERSION, TrafficArmReport, TrafficClaim, TrafficClassArm, TrafficClassReport, TrafficEffect,
-    TrafficGuardReport, TrafficReport, TrafficVerdict, TrafficVerdictKind, evidence, finite,
+    TrafficGuardReport, TrafficNoData, TrafficReport, TrafficVerdict, TrafficVerdictKind, evidence, finite,
 };
 use crate::{
     ArmTally, GUARD_THRESHOLD, TrafficAllocation, TrafficAnalysis, TrafficGuard, TrafficTally, TrafficUnit, wording,
@@ -38,8 +38,15 @@ impl TrafficAnalysis {
             guardrails: self.guardrails(),
             self_checks: self.self_checks(tally),
             holdback: self.config.holdback.map(|claimed| self.holdback(claimed)),
+            no_data: None,
             next: Vec::new(),
         };
+        report.no_data = (report.verdict.kind == TrafficVerdictKind::NoData).then(|| TrafficNoData {
+            left_alone: tally.left_alone,
+            assigned: report.arms.iter().map(|arm| arm.assigned).sum(),
+            epochs: self.epochs_scored,
+            ended: false,
+        });
         report.next = crate::next::steps(&self.config, &report);
         report
     }

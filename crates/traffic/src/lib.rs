@@ -109,7 +109,8 @@ pub use holdback::{HoldbackState, TrafficHoldback};
 pub use outcome::{ConnectionFate, ConnectionOutcome, ResponseOutcome};
 pub use report::{
     TRAFFIC_SCHEMA_VERSION, TrafficArmReport, TrafficClaim, TrafficClassArm, TrafficClassReport, TrafficEffect,
-    TrafficGuardReport, TrafficReport, TrafficSelfCheck, TrafficStep, TrafficVerdict, TrafficVerdictKind,
+    TrafficGuardReport, TrafficNoData, TrafficReport, TrafficSelfCheck, TrafficStep, TrafficVerdict,
+    TrafficVerdictKind,
 };
 pub use settings::{ArmSettings, ArmSettingsError, SocketSetting};
 pub use tally::{ArmTally, TrafficTally};

@@ -1,6 +1,6 @@
 //! What to do after a look at a report.
 
-use crate::report::{TrafficClaim, TrafficReport, TrafficStep, TrafficVerdictKind};
+use crate::report::{TrafficClaim, TrafficNoData, TrafficReport, TrafficStep, TrafficVerdictKind};
 use crate::{ArmSettings, HoldbackState, TrafficAllocation, TrafficConfig, TrafficUnit};
 use wt_units::shell_word;
 
@@ -60,7 +60,53 @@ pub(crate) fn steps(config: &TrafficConfig, report: &TrafficReport) -> Vec<Traff
         }
         TrafficVerdictKind::Slower | TrafficVerdictKind::Stopped => vec![step("Keep your current settings.", None)],
         TrafficVerdictKind::Undecided => vec![step("Let it run on: nothing is lost by looking.", None)],
-        TrafficVerdictKind::NoData => vec![step("Wait until the first epoch has reached the cohort's age.", None)],
+        TrafficVerdictKind::NoData => match report.no_data.and_then(TrafficNoData::advice) {
+            Some(advice) => vec![step(&format!("{}{}.", advice[..1].to_uppercase(), &advice[1..]), None)],
+            None => vec![step("Wait until the first epoch has reached the cohort's age.", None)],
+        },
+    }
+}
+
+impl TrafficReport {
+    /// Of an experiment that has ended: where nothing was shown since no unit has bet, it says why, and no longer to wait.
+    pub fn end(&mut self, config: &TrafficConfig) {
+        let Some(facts) = self.no_data.as_mut().filter(|facts| !facts.ended) else { return };
+        facts.ended = true;
+        self.verdict.text = facts.why(config);
+        self.next = steps(config, self);
+    }
+}
+
+impl TrafficNoData {
+    /// Why an experiment that has ended shows nothing.
+    fn why(self, config: &TrafficConfig) -> String {
+        let age = wt_units::format_duration(config.age);
+        match self {
+            Self { assigned: 0, left_alone: 0, .. } => "No connection came.".to_owned(),
+            Self { assigned: 0, left_alone, .. } => {
+                format!("No connection took part; left alone: {left_alone}.")
+            }
+            Self { epochs: 0, .. } => {
+                format!("It ended before an epoch was as old as a connection may become ({age}).")
+            }
+            _ if config.unit == TrafficUnit::Slot => {
+                "It ended before each arm had its turn in a block of slots.".to_owned()
+            }
+            _ => "It ended before connections of one arm could be compared with those of another.".to_owned(),
+        }
+    }
+
+    /// What to do then; none while it runs.
+    pub(crate) fn advice(self) -> Option<&'static str> {
+        self.ended.then_some(match self {
+            Self { assigned: 0, left_alone: 0, .. } => {
+                "see whether the server listens on that port in this network namespace"
+            }
+            Self { assigned: 0, .. } => {
+                "see whom it leaves alone with --dry-run; --private takes in clients in private ranges"
+            }
+            _ => "run it again for longer: no epoch counts before its connections are as old as --age",
+        })
     }
 }
 
@@ -118,6 +164,42 @@ mod tests {
         // No lists of levels come to these two alone.
         assert_eq!(command(&["cc=cubic initcwnd=10", "cc=bbr initcwnd=32"]), None);
         assert_eq!(command(&["cc=cubic", "initcwnd=32"]), None);
+    }
+
+    #[test]
+    fn a_report_of_what_has_ended_without_data_says_why_and_waits_for_nothing() {
+        let config = config(&["initcwnd=10", "initcwnd=32"]);
+        let analysis = crate::TrafficAnalysis::new(config.clone()).unwrap();
+        let report = |left_alone, assigned| {
+            let arms = vec![crate::ArmTally { assigned, open: assigned, ..crate::ArmTally::default() }; 2];
+            let seen = left_alone + 2 * assigned;
+            let tally = crate::TrafficTally { seen, left_alone, arms, ..crate::TrafficTally::default() };
+            analysis.report(crate::TrafficRun { id: "E", backend: "sockops" }, &tally)
+        };
+        assert!(report(0, 0).text().contains("Do: wait until the first epoch"), "it may run on");
+        for (left_alone, assigned, why, advice) in [
+            (0, 0, "No connection came.", "Do: see whether the server listens"),
+            (7, 0, "No connection took part; left alone: 7.", "--private takes in clients"),
+            (
+                7,
+                3,
+                "It ended before an epoch was as old as a connection may become (60s).",
+                "Do: run it again for longer",
+            ),
+        ] {
+            let mut ended = report(left_alone, assigned);
+            ended.end(&config);
+            let text = ended.text();
+            assert!(text.starts_with(why) && text.contains(advice) && !text.contains("wait"), "{text}");
+            assert!(!ended.next[0].text.contains("Wait") && ended.next.len() == 1, "{:?}", ended.next);
+            let before = ended.clone();
+            ended.end(&config);
+            assert_eq!(ended, before);
+        }
+        let mut old = TrafficReport { no_data: None, ..report(0, 0) };
+        let before = old.clone();
+        old.end(&config);
+        assert_eq!(old, before, "a report of before stays as it is");
     }
 
     #[test]

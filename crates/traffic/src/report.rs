@@ -30,9 +30,25 @@ pub struct TrafficReport {
     /// For a holdback: whether the gain is still there. Its first arm has the new settings, the second the old ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub holdback: Option<TrafficHoldback>,
+    /// Where no unit has bet: what is known of why. `null` in reports of versions before this was told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_data: Option<TrafficNoData>,
     /// What to do now, the first first.
     #[serde(default)]
     pub next: Vec<TrafficStep>,
+}
+
+/// What is known of why no unit has bet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
+pub struct TrafficNoData {
+    /// Connections that were left alone.
+    pub left_alone: u64,
+    /// Connections that were given an arm.
+    pub assigned: u64,
+    /// Epochs with connections that were old enough to be looked at.
+    pub epochs: u64,
+    /// Whether the experiment has ended, so that nothing will come any more.
+    pub ended: bool,
 }
 
 /// Something to do after a look at a report.

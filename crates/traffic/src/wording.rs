@@ -1,7 +1,7 @@
 //! The report as text, 80 columns wide: the first four lines say what is shown, how sure it is, what to do and what is claimed.
 
 use crate::report::{
-    TrafficArmReport, TrafficClaim, TrafficClassReport, TrafficEffect, TrafficReport, TrafficVerdict,
+    TrafficArmReport, TrafficClaim, TrafficClassReport, TrafficEffect, TrafficNoData, TrafficReport, TrafficVerdict,
     TrafficVerdictKind,
 };
 use crate::{GUARD_WARNING, HoldbackState, TrafficGuard, TrafficUnit};
@@ -174,7 +174,10 @@ impl TrafficReport {
             TrafficVerdictKind::Faster => format!("Do: sudo windtunnel settings apply --verdict {}", self.id),
             TrafficVerdictKind::Slower | TrafficVerdictKind::Stopped => "Do: keep your current settings.".to_owned(),
             TrafficVerdictKind::Undecided => "Do: let it run on; nothing is lost by looking.".to_owned(),
-            TrafficVerdictKind::NoData => "Do: wait until the first epoch has reached the cohort's age.".to_owned(),
+            TrafficVerdictKind::NoData => match self.no_data.and_then(TrafficNoData::advice) {
+                Some(advice) => format!("Do: {advice}."),
+                None => "Do: wait until the first epoch has reached the cohort's age.".to_owned(),
+            },
         }
     }
 
