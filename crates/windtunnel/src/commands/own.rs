@@ -50,14 +50,49 @@ fn manual(folder: &Path, program: Command) -> Result<(), Problem> {
 /// The page of a command, and those of the commands below it; hidden ones have none.
 fn pages(folder: &Path, command: &Command, name: &str) -> Result<(), Problem> {
     let mut page = Vec::new();
+    let behind = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     let man = clap_mangen::Man::new(command.clone()).title(name.to_uppercase()).section("1");
     let man = man.source(concat!("windtunnel ", env!("CARGO_PKG_VERSION"))).manual("Windtunnel");
     man.render(&mut page).map_err(|error| Problem::internal(error.to_string()))?;
-    // What stands behind the options in --help are examples.
-    let page = String::from_utf8_lossy(&page).replace(".SH EXTRA\nExamples:\n", ".SH EXAMPLES\n");
+    let page = with_examples(&String::from_utf8_lossy(&page), &behind);
     write(&folder.join(format!("{name}.1")), page.as_bytes())?;
     let shown = command.get_subcommands().filter(|command| !command.is_hide_set() && command.get_name() != "help");
     shown.into_iter().try_for_each(|below| pages(folder, below, &format!("{name}-{}", below.get_name())))
+}
+
+/// How a section begins, and what that of clap's is called which has what stands behind the options in --help.
+const SECTION: &str = "\n.SH ";
+const EXTRA: &str = "\n.SH EXTRA\n";
+/// Columns of an example's lines: man indents by seven, and a terminal has 80.
+const EXAMPLE: usize = 72;
+
+/// A page whose examples a shell takes as they are shown: man would fill and justify them as prose, and break them anywhere.
+fn with_examples(page: &str, behind: &str) -> String {
+    let Some((before, rest)) = page.split_once(EXTRA) else { return page.to_owned() };
+    let after = rest.find(SECTION).map_or("", |at| &rest[at..]);
+    let mut text = String::new();
+    let mut is_example = false;
+    for line in crate::program::behind_options(behind, EXAMPLE).iter().filter(|line| *line != "Examples:") {
+        if line.starts_with(' ') != is_example {
+            is_example = !is_example;
+            text.push_str(if is_example { "\n.nf" } else { "\n.fi" });
+        }
+        match line.as_str() {
+            "" => text.push_str("\n.PP"),
+            line => {
+                text.push('\n');
+                text.push_str(&roff(line));
+            }
+        }
+    }
+    let end = if is_example { "\n.fi" } else { "" };
+    format!("{before}\n.SH EXAMPLES{text}{end}{after}")
+}
+
+/// A line as roff's text: a hyphen that can be pasted, quotes and backslashes as they are, and no request.
+fn roff(line: &str) -> String {
+    let text = line.replace('\\', "\\e").replace('-', "\\-").replace('\'', "\\*(Aq");
+    if text.starts_with('.') { format!("\\&{text}") } else { text }
 }
 
 fn completions(folder: &Path) -> Result<(), Problem> {

@@ -33,6 +33,11 @@ fn broken(command: Command, width: usize) -> Command {
     command.mut_subcommands(|below| broken(below, width))
 }
 
+/// What stands behind a command's options, in lines of so many columns: [`lines`].
+pub(crate) fn behind_options(text: &str, width: usize) -> Vec<String> {
+    lines(text, width)
+}
+
 /// Indented lines are examples; others are prose, of which lines one after the other are one paragraph.
 fn lines(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();

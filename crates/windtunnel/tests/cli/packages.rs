@@ -30,6 +30,41 @@ fn each_command_of_the_help_has_a_manual_page_with_its_flags_and_examples() {
 }
 
 #[test]
+fn examples_of_manual_pages_are_shown_as_they_are_written_and_fit_80_columns() {
+    let home = tempfile::tempdir().unwrap();
+    assert_eq!(ran(windtunnel(home.path()).args(["self", "manual"]).arg(home.path()).output().unwrap()).code, 0);
+    let pages = std::fs::read_dir(home.path()).unwrap().map(|entry| entry.unwrap().path());
+    let mut examples = 0;
+    for page in pages.filter(|path| path.extension().is_some_and(|ext| ext == "1")) {
+        let text = std::fs::read_to_string(&page).unwrap();
+        let Some((_, section)) = text.split_once("\n.SH EXAMPLES\n") else { continue };
+        let section = section.split_once("\n.SH ").map_or(section, |(section, _)| section);
+        let mut is_filled = true;
+        for line in section.lines() {
+            match line {
+                ".nf" => is_filled = false,
+                ".fi" => is_filled = true,
+                line if line.starts_with(' ') => {
+                    let shown = line.replace("\\-", "-").replace("\\e", "\\").replace("\\*(Aq", "'");
+                    // A word that is longer than a line stands alone in it.
+                    let fits = shown.chars().count() <= 72 || shown.split_whitespace().count() <= 2;
+                    assert!(!is_filled && fits, "{}: {shown}", page.display());
+                    examples += 1;
+                }
+                _ => {}
+            }
+        }
+        assert!(is_filled, "{}: {section}", page.display());
+    }
+    assert!(examples > 150, "{examples}");
+    let start = std::fs::read_to_string(home.path().join("windtunnel-traffic-start.1")).unwrap();
+    let whole: String = start.replace("\\e\n", " ").replace("\\-", "-");
+    let whole = whole.split_whitespace().collect::<Vec<_>>().join(" ");
+    let command = "sudo windtunnel traffic start --port 443 --levels cc=cubic,bbr --unit slot --epoch 10m --for 4h";
+    assert!(whole.contains(command), "{start}");
+}
+
+#[test]
 fn a_folder_that_isnt_there_is_named_and_nothing_is_written() {
     let home = tempfile::tempdir().unwrap();
     for what in ["manual", "completions"] {
