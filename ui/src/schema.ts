@@ -1127,13 +1127,13 @@ export type LinkShown = {
 /** A documented value with its source, or that there is none. */
 export type ListedFact_bool = {
   /** Documented, and where. */
-  known: Array<Record<string, unknown>>;
+  known: [boolean, string];
 } | "unknown";
 
 /** A documented value with its source, or that there is none. */
 export type ListedFact_u32 = {
   /** Documented, and where. */
-  known: Array<Record<string, unknown>>;
+  known: [number, string];
 } | "unknown";
 
 /** An old stack: settings under which another stack stands in for it. */

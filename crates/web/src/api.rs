@@ -12,6 +12,7 @@ use crate::peer::Peer;
 use crate::queries::{
     ChangeBody, CompareQuery, JournalQuery, OverheadQuery, PredictQuery, SamplesQuery, WhichBody, named,
 };
+use crate::reported::AnyReport;
 use crate::running;
 use crate::scraped;
 use crate::shipped::DrawnPreset;
@@ -27,16 +28,13 @@ use utoipa::{OpenApi, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use wt_api::{Request, ScenarioRequest};
-use wt_compare::prove::ProveAnswer;
 use wt_compare::side_by_side::SideBySideAnswer;
 use wt_forecast::PredictAnswer;
 use wt_host::{ConfirmOutcome, Plan, Report, Undone};
-use wt_report::TuneReport;
 use wt_setup::doctor::DoctorAnswer;
 use wt_setup::journal::{ListAnswer, PruneAnswer, PruneRequest, SamplesAnswer, ShowAnswer};
 use wt_setup::lab::{PresetsAnswer, ScenarioAnswer};
 use wt_setup::settings::{ChangeAnswer, HistoryAnswer, PendingAnswer, ShowRequest};
-use wt_traffic::TrafficReport;
 use wt_wire::{OverheadAnswer, OverheadWords};
 
 /// What settings need the token for.
@@ -111,22 +109,6 @@ fn document() -> utoipa::openapi::OpenApi {
 /// Never in practice: the document is made of text only.
 pub fn openapi_json() -> Result<String, serde_json::Error> {
     serde_json::to_string_pretty(&document()).map(|text| text + "\n")
-}
-
-/// An experiment, assessed again: the schema of what it is depends on what it was.
-#[derive(ToSchema)]
-#[schema(as = Reported)]
-#[serde(untagged)]
-#[expect(dead_code, reason = "only its schema is used")]
-enum AnyReport {
-    /// Settings in rounds.
-    Tune(Box<TuneReport>),
-    /// Settings of a server's own connections.
-    Traffic(Box<TrafficReport>),
-    /// A change that is in force, with and without it: `windtunnel settings prove --json`.
-    Proof(Box<ProveAnswer>),
-    /// A screen, or a comparison of congestion controls or stacks, as the command prints it.
-    Other(std::collections::HashMap<String, serde_json::Value>),
 }
 
 /// That the server answers.

@@ -53,6 +53,7 @@ mod places;
 mod queries;
 /// Answers that depend on the question alone, kept.
 mod remembered;
+mod reported;
 /// Memory of answers that aren't read yet.
 mod room;
 /// Operations on what takes longer than a request.

@@ -45,7 +45,7 @@ pub struct ListedStack {
 #[serde(rename_all = "kebab-case")]
 pub enum ListedFact<T> {
     /// Documented, and where.
-    Known(T, &'static str),
+    Known((T, &'static str)),
     /// Not documented where it could be read.
     Unknown,
 }
@@ -53,7 +53,7 @@ pub enum ListedFact<T> {
 impl<T> From<Fact<T>> for ListedFact<T> {
     fn from(fact: Fact<T>) -> Self {
         match fact {
-            Fact::Known(value, source) => Self::Known(value, source),
+            Fact::Known(value, source) => Self::Known((value, source)),
             Fact::Unknown => Self::Unknown,
         }
     }
@@ -63,7 +63,7 @@ impl<T: Copy> ListedFact<T> {
     /// The value, if it is known.
     #[must_use]
     pub fn value(&self) -> Option<T> {
-        if let Self::Known(value, _) = self { Some(*value) } else { None }
+        if let Self::Known((value, _)) = self { Some(*value) } else { None }
     }
 }
 
