@@ -302,9 +302,12 @@ pub(crate) struct ChangeBody {
     #[schema(max_length = 256)]
     to: Option<String>,
     /// Seconds until everything is put back, unless it is confirmed
-    #[schema(minimum = 1, maximum = 86400)]
+    #[schema(minimum = 1, maximum = 604800)]
     confirm_within_s: Option<u32>,
 }
+
+/// How long may be waited for a confirmation, seconds: as long as `settings apply --confirm-within` may.
+const CONFIRM_WITHIN_S: std::ops::RangeInclusive<u64> = 1..=7 * 24 * 3600;
 
 impl ChangeBody {
     /// What is to be changed. A request over HTTP names no file.
@@ -313,6 +316,9 @@ impl ChangeBody {
     /// [`ApiError`] where a name or a text can't be one.
     pub(crate) fn change(&self) -> Result<ChangeRequest, ApiError> {
         limited("settings", self.settings.len())?;
+        if let Some(seconds) = self.confirm_within_s {
+            limited_number("confirm_within_s", seconds.into(), CONFIRM_WITHIN_S)?;
+        }
         if self.settings.is_empty() {
             return Err(ApiError::bad("there is nothing to change").hint(r#"{"settings": {"initcwnd": "20"}}"#));
         }
@@ -372,6 +378,23 @@ mod tests {
         for bad in ["a=b", "../x", "--file", ""] {
             let settings = BTreeMap::from([(bad.to_owned(), "1".to_owned())]);
             assert!(ChangeBody { settings, to: None, confirm_within_s: None }.change().is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_wait_for_confirmation_is_refused_alike_in_a_plan_and_in_a_change() {
+        let of = |seconds| ChangeBody {
+            settings: BTreeMap::from([("sack".to_owned(), "off".to_owned())]),
+            to: None,
+            confirm_within_s: seconds,
+        };
+        for seconds in [None, Some(1), Some(604_800)] {
+            assert!(of(seconds).change().is_ok() && of(seconds).apply().is_ok(), "{seconds:?}");
+        }
+        for seconds in [0, 604_801, u32::MAX] {
+            let why = of(Some(seconds)).change().unwrap_err().problem.what;
+            assert_eq!(why, format!("confirm_within_s {seconds} is out of range: 1 to 604800"));
+            assert!(of(Some(seconds)).apply().is_err());
         }
     }
 
