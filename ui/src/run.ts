@@ -63,6 +63,9 @@ export function useRun(id: string | null): [Run | "gone" | null, (run: Run) => v
   return [run, setRun];
 }
 
+/** What is known of a run that this server doesn't know: it may have run before the server was started, or before sixteen others of its kind. */
+export const forgotten = (what: string): string => `This server no longer has that ${what}: it keeps the last 16, and none from before it was started.`;
+
 /** What a run says: its answer, its end, its lines and samples, and how far a scan of sizes is. */
 export interface Answered<T> {
   result: T | null;

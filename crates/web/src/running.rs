@@ -4,7 +4,7 @@ use crate::experiment::{Experiment, ExperimentRequest};
 use crate::guard;
 use crate::jobs::{ProbeRequest, WorkRequest, as_json};
 use crate::peer::Peer;
-use crate::runs::{Event, Job, Kind, Run, RunSummary, SAMPLE};
+use crate::runs::{Event, Job, KEPT_RUNS, Kind, Run, RunSummary, SAMPLE};
 use crate::state::{App, Body, JsonBody, Place, SharedApp, place};
 use crate::worker::Work;
 use axum::Json;
@@ -284,10 +284,13 @@ fn told(event: &Event) -> VecDeque<Bytes> {
 
 fn find(app: &App, id: Place, kind: Option<Kind>) -> Result<Arc<Run>, ApiError> {
     let found = app.runs.find(&place(id)?).filter(|run| kind.is_none_or(|kind| kind == run.kind()));
-    found.ok_or_else(|| match kind {
-        None | Some(Kind::Experiment) => {
-            ApiError::missing("this server runs no such experiment").hint("GET /api/v1/journal lists those of the past")
-        }
-        Some(_) => ApiError::missing("this server runs no such lab").hint("GET /api/v1/runs lists what it runs"),
+    found.ok_or_else(|| {
+        let (what, hint) = match kind {
+            None => ("has nothing of that name", "GET /api/v1/runs lists what it has"),
+            Some(Kind::Experiment) => ("has no such experiment", "GET /api/v1/journal lists those of the past"),
+            Some(_) => ("runs no such lab", "GET /api/v1/runs lists what it has"),
+        };
+        let kept = format!("it keeps the last {KEPT_RUNS} of each kind, and none from before it was started");
+        ApiError::missing(format!("this server {what}: {kept}")).hint(hint)
     })
 }

@@ -21,8 +21,8 @@ const KEPT_BYTES: usize = 64 << 20;
 const KEPT_SAMPLES: usize = 4_096;
 /// The kind of event that tells how a transfer goes.
 pub(crate) const SAMPLE: &str = "sample";
-/// So many experiments that have ended are kept, and so many bytes of their events; the journal has all.
-const KEPT_RUNS: usize = 16;
+/// So many of each kind are kept, and so many bytes of events of those that have ended; the journal has all experiments.
+pub(crate) const KEPT_RUNS: usize = 16;
 const KEPT_OF_ENDED: usize = 32 << 20;
 /// A line longer than this is no event.
 const LONGEST_LINE: u64 = 32 << 20;
@@ -324,12 +324,7 @@ impl Runs {
             cancel: Notify::new(),
         });
         runs.push_front(Arc::clone(&run));
-        let kept = |runs: &VecDeque<Arc<Run>>| -> usize {
-            runs.iter().filter(|run| run.has_ended()).map(|run| run.log().bytes).sum()
-        };
-        while let Some(place) = runs.iter().rposition(|run| run.has_ended())
-            && (runs.len() > KEPT_RUNS || kept(&runs) > KEPT_OF_ENDED)
-        {
+        while let Some(place) = surplus(&runs) {
             runs.remove(place);
         }
         tokio::spawn(follow(Arc::clone(&run), child));
@@ -355,6 +350,14 @@ impl Runs {
             let _ = tokio::time::timeout(GRACE * 2, grown.wait_for(|()| run.has_ended())).await;
         }
     }
+}
+
+/// Which of those that have ended goes next: the oldest of a kind of which there are too many, or of all where their events are too
+/// long. What is short and often done, as probes are, doesn't push out an experiment.
+fn surplus(runs: &VecDeque<Arc<Run>>) -> Option<usize> {
+    let bytes: usize = runs.iter().filter(|run| run.has_ended()).map(|run| run.log().bytes).sum();
+    let so_many = |kind: Kind| runs.iter().filter(|run| run.kind == kind).count();
+    runs.iter().rposition(|run| run.has_ended() && (bytes > KEPT_OF_ENDED || so_many(run.kind) > KEPT_RUNS))
 }
 
 /// Reads what it says until it ends.
@@ -418,3 +421,40 @@ async fn follow(run: Arc<Run>, mut child: Child) {
 /// signal(7).
 const SIGINT: i32 = 2;
 const SIGKILL: i32 = 9;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(id: usize, kind: Kind, ended: bool) -> Arc<Run> {
+        let run = Run {
+            id: id.to_string(),
+            kind,
+            request: serde_json::Value::Null,
+            lines: false,
+            kept: Mutex::default(),
+            started_unix_us: 0,
+            log: Mutex::default(),
+            grown: watch::Sender::new(()),
+            cancel: Notify::new(),
+        };
+        if ended {
+            run.end(End { exit_code: 0, error: None });
+        }
+        Arc::new(run)
+    }
+
+    #[test]
+    fn probes_push_out_the_oldest_probe_and_no_experiment() {
+        let mut runs: VecDeque<_> = (0..KEPT_RUNS).map(|id| run(id, Kind::Probe, true)).collect();
+        runs.push_back(run(100, Kind::Experiment, true));
+        assert_eq!(surplus(&runs), None);
+        runs.push_front(run(101, Kind::Probe, false));
+        assert_eq!(surplus(&runs), Some(KEPT_RUNS), "the oldest probe");
+        runs[0].log().bytes = KEPT_OF_ENDED + 1;
+        runs.remove(KEPT_RUNS);
+        assert_eq!(surplus(&runs), None, "what runs isn't counted, and doesn't go");
+        runs[1].log().bytes = KEPT_OF_ENDED + 1;
+        assert_eq!(surplus(&runs), Some(KEPT_RUNS), "the oldest of all");
+    }
+}

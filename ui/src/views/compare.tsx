@@ -6,7 +6,7 @@ import { AsCommand } from "../keep";
 import { leadsTo } from "../outcome";
 import { Section, Trouble, useDoing } from "../parts";
 import { useQuery } from "../route";
-import { useEvents, useRun, useUnderWay, type End, type Run } from "../run";
+import { forgotten, useEvents, useRun, useUnderWay, type End, type Run } from "../run";
 import { Running } from "./experiment";
 
 /** Names with a blank or a comma between them; a comma before a setting (`bursts:count=1,pause=0ms`) belongs to it. */
@@ -54,7 +54,7 @@ export function Compare({ asked, button, children }: { asked: Asked; button: str
         {problem && <Trouble problem={problem} />}
         {run === "gone" && (
           <p class="note">
-            The server was started again meanwhile. What was measured is in the <a href="/history">history</a>.
+            {forgotten("comparison")} What was measured is in the <a href="/history">history</a>.
           </p>
         )}
         {!named && <Running kind="comparison" name="A comparison" to={({ id, request }) => `/${"stacks" in (request as object) ? "stacks" : "controls"}?run=${id}`} />}

@@ -9,7 +9,7 @@ import { DRAWN, usePlace } from "../place";
 import { Verdict, type Report } from "../report";
 import { go, useQuery } from "../route";
 import { plain } from "../words";
-import { rates, windowOf, useEvents, useRun, type End, type Run, type Sample } from "../run";
+import { rates, windowOf, forgotten, useEvents, useRun, type End, type Run, type Sample } from "../run";
 import type { ScenarioAnswer as Preset, TunePlan as Plan } from "../schema";
 
 interface Trial {
@@ -101,7 +101,7 @@ function Named({ id }: { id: string }) {
   if (run === "gone") {
     return (
       <p>
-        This server doesn't run that experiment: it was started again meanwhile. What was measured is in the <a href="/history">History</a>.
+        {forgotten("experiment")} What was measured is in the <a href="/history">History</a>.
       </p>
     );
   }

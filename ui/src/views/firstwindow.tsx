@@ -4,7 +4,7 @@ import { AsCommand, command } from "../keep";
 import { Figure, Section, Table, Trouble, useDoing } from "../parts";
 import { usePlace } from "../place";
 import { useQuery } from "../route";
-import { useAnswer, useRun, useUnderWay, type Run } from "../run";
+import { forgotten, useAnswer, useRun, useUnderWay, type Run } from "../run";
 import { Running } from "./experiment";
 
 /** What `first-window --json` says of a URL. */
@@ -65,7 +65,7 @@ export function FirstWindow() {
         {place.real ? place.complete && <AsCommand text={command("first-window", place.target)} /> : <AsCommand text={`${command("lab", "run", place.preset ?? "drawn.toml")} -- windtunnel first-window http://server/bytes/1MB`} />}
       </form>
       {problem && <Trouble problem={problem} />}
-      {run === "gone" && <p class="note">The server was started again meanwhile and keeps no probes. Ask once more.</p>}
+      {run === "gone" && <p class="note">{forgotten("probe")} Ask once more.</p>}
       {!named && !problem && <p class="quiet">Nothing asked yet. Lab paths need no root and touch no network.</p>}
       {!named && <Running kind="probe" name="A probe" to={({ id, request }) => (request.kind === "first-window" ? `/first-window?${new URLSearchParams({ ...where(request), run: id })}` : `/path?run=${id}`)} />}
       {known && <Asked key={known.id} run={known} />}

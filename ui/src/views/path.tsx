@@ -7,7 +7,7 @@ import { AsCommand, command, word } from "../keep";
 import { Figure, Section, Sentences, Table, Trouble, useDoing, useGet, Wide } from "../parts";
 import { usePlace, type Place } from "../place";
 import { useQuery } from "../route";
-import { useAnswer, useRun, useUnderWay, type Run } from "../run";
+import { forgotten, useAnswer, useRun, useUnderWay, type Run } from "../run";
 import { Running } from "./experiment";
 import { Encapsulation, query, Sawtooth, type Ask } from "./calculator";
 
@@ -131,7 +131,7 @@ export function Path() {
         {place.complete && <AsCommand text={asCommands(place)} />}
       </form>
       {problem && <Trouble problem={problem} />}
-      {gone && <p class="note">The server was started again meanwhile and keeps no probes. Probe once more to see the path as it is now.</p>}
+      {gone && <p class="note">{forgotten("probe")} Probe once more to see the path as it is now.</p>}
       {!named && !scanned && !problem && <p class="quiet">Nothing probed yet. Lab paths need no root and touch no network. Try “Black hole”.</p>}
       {!named && !scanned && <Running kind="probe" name="A probe" to={({ id, request }) => (request.kind === "first-window" ? `/first-window?run=${id}` : `/path?${new URLSearchParams({ ...where(request), [request.kind === "scan" ? "scan" : "run"]: id })}`)} />}
       {known(path) && <Probed key={known(path)!.id} run={known(path)!} />}

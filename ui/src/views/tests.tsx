@@ -5,7 +5,7 @@ import { AsCommand, command, csv, keepFile, word } from "../keep";
 import { leadsTo } from "../outcome";
 import { Check, Choice, Fetched, Figure, Section, Table, Text, Trouble, useDoing, useGet } from "../parts";
 import { useQuery } from "../route";
-import { useAnswer, useRun, useUnderWay, type Run } from "../run";
+import { forgotten, useAnswer, useRun, useUnderWay, type Run } from "../run";
 import type { JournalList as Journal, LoggedTests as Logged } from "../schema";
 import { Running } from "./experiment";
 import { Actions } from "./past";
@@ -82,7 +82,7 @@ function Begin() {
         {servers.length > 0 && <AsCommand text={text} />}
       </form>
       {problem && <Trouble problem={problem} />}
-      {run === "gone" && <p class="note">The server was started again meanwhile. What was logged stands below.</p>}
+      {run === "gone" && <p class="note">{forgotten("test")} What was logged stands below.</p>}
       {!named && <Running kind="test" name="A test" to={({ id }) => `/tests?run=${id}`} />}
       {known && <Asked key={known.id} run={known} />}
     </Section>

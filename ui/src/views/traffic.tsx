@@ -6,7 +6,7 @@ import { AsCommand, command, word } from "../keep";
 import { leadsTo, outcome, OUTCOMES } from "../outcome";
 import { Check, Choice, Fetched, Section, Table, Text, Trouble, useDoing, useGet, useGetAgain } from "../parts";
 import { useQuery } from "../route";
-import { useEvents, useRun, useUnderWay, type Run } from "../run";
+import { forgotten, useEvents, useRun, useUnderWay, type Run } from "../run";
 import type { JournalList as Journal, TrafficList, TrafficPlan as Plan, TrafficReport as Report, TrafficStatus as Status } from "../schema";
 import { Verdict } from "../traffic";
 import { plain } from "../words";
@@ -149,7 +149,7 @@ function Begin() {
       </form>
       {problem && <Trouble problem={problem} />}
       {plan && plan.of === asked && <Planned plan={plan.plan} text={text} start={start} />}
-      {run === "gone" && <p class="note">The server was started again meanwhile, which ended what it had begun. What was recorded stands below.</p>}
+      {run === "gone" && <p class="note">{forgotten("experiment")} A server that ends takes along what it began. What was recorded stands below.</p>}
       {run && run !== "gone" && <Started key={run.id} run={run} />}
     </Section>
   );
