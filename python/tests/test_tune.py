@@ -2,9 +2,12 @@
 
 import json
 import os
+import pathlib
+import shutil
 import signal
 import sqlite3
 import sys
+import tempfile
 import threading
 
 import pytest
@@ -138,6 +141,49 @@ def test_what_cant_be_run_is_a_problem_with_a_hint(journal):
     assert below(os.getpid()) == []
 
 
+def test_a_whole_journal_in_a_folder_that_cant_be_written_is_read():
+    folder = tempfile.mkdtemp()
+    try:
+        file = os.path.join(folder, "journal.sqlite3")
+        connection = sqlite3.connect(file)
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("CREATE VIEW v_trials AS SELECT 'e' AS experiment, 7 AS bytes")
+        connection.commit()
+        connection.close()
+        os.chmod(file, 0o444)
+        os.chmod(folder, 0o555)
+        assert as_nobody(lambda: wt.journal(file, form="list") == [{"experiment": "e", "bytes": 7}])
+        os.chmod(folder, 0o755)
+        pathlib.Path(f"{file}-wal").write_bytes(b"more")
+        os.chmod(folder, 0o555)
+
+        def is_told():
+            try:
+                return not wt.journal(file, form="list")
+            except wt.EnvironmentProblem as problem:
+                return "-wal" in problem.cause
+
+        assert as_nobody(is_told), "trials that aren't in the file yet aren't left out without a word"
+    finally:
+        os.chmod(folder, 0o755)
+        shutil.rmtree(folder)
+
+
+def as_nobody(holds):
+    """Whether something holds in a process that may not write everywhere, as root may."""
+    child = os.fork()
+    if child == 0:
+        try:
+            if os.geteuid() == 0:
+                os.setgroups([])
+                os.setgid(65534)
+                os.setuid(65534)
+            os._exit(0 if holds() else 1)
+        finally:
+            os._exit(2)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
 def test_a_journal_that_isnt_there_or_isnt_one_is_a_problem(tmp_path):
     with pytest.raises(wt.UsageProblem, match="there is no journal"):
         wt.journal(tmp_path / "none.sqlite3")
@@ -145,5 +191,7 @@ def test_a_journal_that_isnt_there_or_isnt_one_is_a_problem(tmp_path):
     with pytest.raises(wt.EnvironmentProblem, match="not a database"):
         wt.journal(tmp_path / "other ?#%.sqlite3")
     assert not (tmp_path / "none.sqlite3").exists()
+    with pytest.raises(wt.UsageProblem, match="postgresql://… is no file"):
+        wt.journal("postgresql://u:secret@h/db")
     with pytest.raises(wt.UsageProblem):
         wt.journal(of="nothing")

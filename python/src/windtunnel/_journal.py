@@ -6,7 +6,7 @@ import os
 import pathlib
 import sqlite3
 import urllib.parse
-from typing import Any, Optional, Union
+from typing import Any, List, Optional, Tuple, Union
 
 from . import _frames
 from ._problem import EnvironmentProblem, UsageProblem
@@ -32,6 +32,9 @@ def journal(
     """
     if of not in _VIEWS:
         raise UsageProblem(f"{of!r} is in no journal", None, "trials or experiments")
+    if isinstance(path, str) and "://" in path:
+        hint = "windtunnel.command(\"journal\", \"list\", \"--journal\", \"postgresql://…\") reads one on a server"
+        raise UsageProblem(f"{path.split('://')[0]}://… is no file", "this function reads files of SQLite", hint)
     file = pathlib.Path(path) if path is not None else _default()
     if not file.exists():
         raise UsageProblem(f"there is no journal {file}", None, "an experiment of `windtunnel tune` makes one")
@@ -41,21 +44,47 @@ def journal(
     if experiment is not None:
         query += f" WHERE substr({name}, 1, ?) = ?"
         values = [len(experiment), experiment]
-    uri = "file:" + urllib.parse.quote(os.path.abspath(file)) + "?mode=ro"
     try:
-        connection = sqlite3.connect(uri, uri=True, timeout=30)
-        try:
-            if not connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'view' AND name = ?", [view]).fetchone():
-                raise UsageProblem(f"{file} has no {view}", "it is of an older version", "windtunnel journal list brings it up to date")
-            cursor = connection.execute(query, values)
-            names = [column[0] for column in cursor.description]
-            rows = cursor.fetchall()
-        finally:
-            connection.close()
+        names, rows = _read(file, view, query, values)
     except sqlite3.Error as error:
-        raise EnvironmentProblem(f"can't read {file}: {error}", None, "windtunnel doctor") from error
+        log = "its latest trials are still in the file beside it that ends in -wal, which only those who may write in its folder can read"
+        cause = log if isinstance(error, sqlite3.OperationalError) and "locked" not in str(error) and not _is_whole(file) else None
+        raise EnvironmentProblem(f"can't read {file}: {error}", cause, "windtunnel doctor") from error
     cells = [list(column) for column in zip(*rows)] or [[] for _ in names]
     return _times(_frames.table(dict(zip(names, cells)), form))
+
+
+def _read(file: pathlib.Path, view: str, query: str, values: List[Any]) -> Tuple[List[str], List[Any]]:
+    """The names of the columns, and the rows.
+
+    In write-ahead mode even reading makes a file beside the journal, which a read-only medium and a folder of somebody else don't take.
+    Such a journal is read as one that nobody writes, if it is whole: if no latest trials are in a file beside it.
+    """
+    try:
+        return _ask(file, "mode=ro", view, query, values)
+    except sqlite3.OperationalError as error:
+        if "locked" in str(error) or not _is_whole(file):
+            raise
+    return _ask(file, "mode=ro&immutable=1", view, query, values)
+
+
+def _is_whole(file: pathlib.Path) -> bool:
+    """Whether a journal has nothing that isn't in its own file yet."""
+    try:
+        return os.path.getsize(f"{file}-wal") == 0
+    except OSError:
+        return True
+
+
+def _ask(file: pathlib.Path, how: str, view: str, query: str, values: List[Any]) -> Tuple[List[str], List[Any]]:
+    connection = sqlite3.connect(f"file:{urllib.parse.quote(os.path.abspath(file))}?{how}", uri=True, timeout=30)
+    try:
+        if not connection.execute("SELECT 1 FROM sqlite_master WHERE type = 'view' AND name = ?", [view]).fetchone():
+            raise UsageProblem(f"{file} has no {view}", "it is of an older version", "windtunnel journal list brings it up to date")
+        cursor = connection.execute(query, values)
+        return [column[0] for column in cursor.description], cursor.fetchall()
+    finally:
+        connection.close()
 
 
 def _default() -> pathlib.Path:
