@@ -2,6 +2,7 @@ use super::error::{StoreError, TxnError};
 use super::recovery::{is_guarded, waiting};
 use super::relocation::Relocation;
 use super::store::Store;
+use super::stray::strays;
 use crate::calendar::utc;
 use crate::change::{Change, Checkpoint, CheckpointId, Pending, Phase, Place};
 use crate::knob::Value;
@@ -102,7 +103,8 @@ pub struct Drift {
     pub expected: Value,
     /// What it is; `null` if it is gone.
     pub found: Option<Value>,
-    /// What has become of its device, if that was renamed, removed or replaced; that its route isn't the only one of its kind.
+    /// What has become of its device, if that was renamed, removed or replaced; that its route isn't the only one of its kind, or that
+    /// everything around it goes another way since.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
@@ -141,6 +143,9 @@ pub fn verify(system: &mut dyn System, store: &Store, survey: &Survey) -> Result
         }
         report.checked.push(id);
         let mut drifted = drift(&checkpoint, &survey.snapshot, survey.kernel(), &here);
+        let mut strays = strays(&checkpoint, &survey.snapshot);
+        strays.retain(|stray| !drifted.iter().any(|row| row.key == stray.key && row.target == stray.target));
+        drifted.extend(strays);
         let places = checkpoint.changes.iter().map(|change| place(&change.key, &change.target, &change.place));
         let places: std::collections::BTreeSet<(String, String)> = places.collect();
         drifted.retain(|row| {

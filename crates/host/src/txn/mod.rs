@@ -35,6 +35,8 @@ mod relocation;
 mod revert;
 /// Where it is stored.
 mod store;
+/// Copies of routes that don't follow those.
+mod stray;
 /// Changes on and off for a while.
 mod switch;
 /// Taking changes back.

@@ -23,7 +23,7 @@ pub struct Undone {
     pub was_confirmed: bool,
     /// Whether everything is as it was.
     pub done: bool,
-    /// What was put back, in our words; what others have set or removed since, and so stays, isn't among it.
+    /// What was put back, in our words.
     pub changes: Vec<String>,
     /// What was put back elsewhere, or is gone: devices that were renamed or removed meanwhile.
     pub notes: Vec<String>,

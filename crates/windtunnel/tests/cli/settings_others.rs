@@ -256,3 +256,21 @@ fn what_somebody_set_in_the_place_of_a_change_stays_in_the_drop_in_and_is_not_li
     );
     assert!(ran.out.ends_with("net.ipv4.ip_default_ttl = 200\n200\n1\n"), "{}", ran.out);
 }
+
+#[test]
+fn a_route_to_one_target_that_no_longer_goes_the_way_of_everything_around_it_is_told() {
+    let directory = directory();
+    let ran = script(
+        directory.path(),
+        "wt apply initcwnd=20 --to 198.51.100.9 --yes > out || cat out; wt verify; echo code $?
+         ip route replace default via 10.0.0.3; wt verify; echo code $?",
+    );
+    let wanted = "was made 20, and still leads where it did then, while everything around it follows \"default via 10.0.0.3 dev v0\"";
+    let (as_made, moved) = ran.out.split_once("code 0\n").unwrap_or_else(|| panic!("{}{}", ran.out, ran.err));
+    assert!(
+        !as_made.contains("leads") && moved.contains(wanted) && moved.ends_with("code 1\n"),
+        "{}{}",
+        ran.out,
+        ran.err
+    );
+}

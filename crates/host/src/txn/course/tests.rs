@@ -1,7 +1,11 @@
 //! What is to be, of what the change set and what others have set since.
 
+use super::super::stray::strays;
 use super::{Course, Relocation};
-use crate::change::{CHECKPOINT_FORMAT, Checkpoint, Phase, SCHEMA_VERSION, State};
+use crate::change::{
+    CHECKPOINT_FORMAT, Change, Checkpoint, Phase, Place, RouteFamily, SCHEMA_VERSION, ScopeName, State,
+};
+use crate::knob::Value;
 use crate::snapshot::{DevicePart, DeviceState, QdiscState, Scope, Snapshot, route_key};
 use crate::system::{Identity, Now};
 use std::collections::{BTreeMap, BTreeSet};
@@ -254,4 +258,48 @@ fn a_change_builds_on_what_its_routes_are_copies_of_and_those_of_older_versions_
     old.as_object_mut().unwrap().remove("copied");
     let old: Scope = serde_json::from_value(old).unwrap();
     assert!(!old.builds_on(&default) && old.builds_on(&old));
+}
+
+#[test]
+fn a_copy_of_a_route_strays_once_everything_around_it_goes_another_way() {
+    let default = route(&[]);
+    let to = |route: &Route, target: &str, bits: u8| route.narrowed(target.parse().unwrap(), bits);
+    let made = with(&to(&default, "192.0.2.80", 32), &[(Metric::Initcwnd, 20)]);
+    let of = |routes: &[Route]| snapshot("64", "1 2 3", device(1500, true, true), routes);
+    let other = elsewhere(&[]);
+    // A wider one that was there before and wasn't followed, as of several default routes of IPv6.
+    let beside = to(&other, "192.0.0.0", 16);
+    let before = of(&[default.clone(), beside.clone()]);
+    let (mut checkpoint, _) = change(before, of(std::slice::from_ref(&made)), Phase::Confirmed);
+    checkpoint.scope.copied.insert(route_key(&made), route_key(&default));
+    checkpoint.changes.push(Change {
+        key: "initcwnd".to_owned(),
+        old: Value::Auto,
+        new: Value::Number(20),
+        scope: ScopeName::Route,
+        target: "192.0.2.80 via 10.0.0.2 dev d0".to_owned(),
+        family: Some(RouteFamily::Ipv4),
+        why: String::new(),
+        asked: None,
+        unchanged: false,
+        place: Place::Route(route_key(&made)),
+    });
+    for (routes, wanted) in [
+        (vec![default.clone(), made.clone()], None),
+        (vec![default.clone(), made.clone(), beside.clone()], None),
+        (vec![other.clone(), made.clone()], Some("default via 10.0.0.3 dev d0")),
+        (vec![made.clone(), beside], Some("192.0.0.0/16 via 10.0.0.3 dev d0")),
+        // A VPN, as OpenVPN makes its way.
+        (vec![default.clone(), to(&other, "128.0.0.0", 1), made.clone()], Some("128.0.0.0/1 via 10.0.0.3 dev d0")),
+        (vec![default.clone(), to(&other, "198.51.100.0", 24), made.clone()], None),
+        // Somebody moved it, or nothing else leads there.
+        (vec![default.clone(), to(&other, "192.0.2.80", 32)], None),
+        (vec![other], None),
+        (vec![made], None),
+    ] {
+        let found = strays(&checkpoint, &of(&routes));
+        assert_eq!(found.len(), usize::from(wanted.is_some()), "{found:?}");
+        let note = found.first().map(ToString::to_string).unwrap_or_default();
+        assert!(note.contains(wanted.unwrap_or_default()), "{note}");
+    }
 }

@@ -1,0 +1,52 @@
+//! Routes to single targets that a change made as copies of those that led there: they keep the way of that day, and nothing moves them
+//! with what they are copies of.
+
+use super::history::Drift;
+use crate::change::{Change, Checkpoint, Place};
+use crate::route_text::{self, Names};
+use crate::snapshot::{RouteIndex, Snapshot, is_unicast};
+use wt_sys::route::{Route, TABLE_MAIN};
+
+/// The settings of copies that still lead as they were made, while everything around them goes another way since.
+pub(crate) fn strays(checkpoint: &Checkpoint, now: &Snapshot) -> Vec<Drift> {
+    let [before, wanted, present] = [&checkpoint.before, &checkpoint.wanted, now].map(|s| RouteIndex::of(&s.routes));
+    let names: Names = now.devices.iter().map(|(name, device)| (device.index, name.clone())).collect();
+    let row = |change: &Change| {
+        let Place::Route(key) = &change.place else { return None };
+        let origin = checkpoint.scope.copied.get(key)?;
+        let (made, copy) = (wanted.get_hex(key)?, present.get_hex(key)?);
+        let around = leading_without(copy, now);
+        let first = around.first()?;
+        // One that was there before and wasn't followed says nothing, as long as the one that was followed is there, too.
+        let is_new = around.iter().all(|route| before.same(route).is_none());
+        let is_kept = present.get_hex(origin).is_some_and(|route| route.hops() == made.hops());
+        let strays = made.hops() == copy.hops()
+            && around.iter().all(|route| route.hops() != copy.hops())
+            && (is_new || !is_kept);
+        let note = || {
+            let other = route_text::short(first, &names);
+            format!("still leads where it did then, while everything around it follows \"{other}\"")
+        };
+        strays.then(|| Drift {
+            id: checkpoint.id,
+            key: change.key.clone(),
+            target: change.target.clone(),
+            expected: change.new.clone(),
+            found: Some(change.new.clone()),
+            note: Some(note()),
+        })
+    };
+    checkpoint.changes.iter().filter_map(row).collect()
+}
+
+/// The routes of the main table that packets would follow without this one: the narrowest of those that are wider, by priority; several
+/// where they are alike.
+fn leading_without<'a>(copy: &Route, now: &'a Snapshot) -> Vec<&'a Route> {
+    let leads = |route: &&Route| {
+        let is_ordinary = is_unicast(route) && route.table() == TABLE_MAIN && route.tos() == 0;
+        is_ordinary && route.is_wider_than(copy)
+    };
+    let rank = |route: &Route| (std::cmp::Reverse(route.destination().1), route.priority());
+    let best = now.routes.iter().filter(leads).map(rank).min();
+    now.routes.iter().filter(leads).filter(|route| Some(rank(route)) == best).collect()
+}
