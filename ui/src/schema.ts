@@ -2207,6 +2207,10 @@ export type SettingsPlan = {
   commands: Array<string>;
   /** What makes whoever configures the devices keep it; a confirmation writes that. */
   lasting?: Array<LastingFile>;
+  /** Where those settings are to hold that don't belong there, by their keys; places as `to` names them. */
+  places?: Record<string, string>;
+  /** Whether it leads back to what the system does by itself, on narrower places than the host, too. */
+  resets?: boolean;
   /** The commands that would undo it. */
   revert_commands: Array<string>;
   /** What could go wrong. */
