@@ -150,8 +150,12 @@ impl TuneInputs<'_> {
         let less = known.delay.filter(|delay| delay.shown && a.kind != VerdictKind::Faster && !failed);
         let excluded = a.gain_at_most.is_some_and(|most| most <= LARGE.ln_1p());
         let doubtful = a.arms.iter().any(|arm| arm.doubtful);
-        let looked = a.stop != Some(StopReason::Budget) || excluded;
-        let decided = a.kind == VerdictKind::NoDifference && looked && !doubtful;
+        let decided = !doubtful
+            && match a.stop {
+                // What is futile is the end of a budget, foreseen. Where a gain is ruled out, whoever ended it left nothing open.
+                None | Some(StopReason::Budget | StopReason::Futile | StopReason::User) => excluded && a.stop.is_some(),
+                Some(_) => a.kind == VerdictKind::NoDifference,
+            };
         let action = match a.kind {
             VerdictKind::Faster => AnswerAction::Set,
             _ if less.is_some() => AnswerAction::Set,

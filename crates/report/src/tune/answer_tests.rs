@@ -8,6 +8,9 @@ use std::time::Duration;
 use wt_trial::{Amount, Limits, Page, Workload};
 use wt_units::Level;
 
+#[path = "decided_tests.rs"]
+mod decided;
+
 /// One outcome.
 pub(super) struct Case {
     title: &'static str,

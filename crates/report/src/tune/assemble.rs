@@ -508,7 +508,10 @@ impl TuneInputs<'_> {
             next.push(format!("Set {}{why}; the rest stays as it is.", self.asked(a.pick)));
         }
         let undecided = a.kind == VerdictKind::Stopped || a.stop == Some(StopReason::Budget);
-        let gain = a.needed.iter().find(|n| n.more_rounds > 0 && n.more_trials <= 2_000);
+        // Nobody looks for a gain that is ruled out.
+        let is_open = |gain: f64| a.gain_at_most.is_none_or(|most| most > gain.ln_1p());
+        let undecided = undecided && (a.needed.is_empty() || a.needed.iter().any(|n| is_open(n.gain)));
+        let gain = a.needed.iter().find(|n| n.more_rounds > 0 && n.more_trials <= 2_000 && is_open(n.gain));
         match gain {
             Some(n) if a.kind != VerdictKind::Faster => next.push(format!(
                 "A gain of {:.0} %, if there is one, shows after about {} more trials: {}",

@@ -1,0 +1,42 @@
+//! When nothing is left open, and what is said where less delay is shown and no more speed.
+
+use super::*;
+
+/// The answer of an experiment that ended for this reason, where a gain of more than this share is ruled out.
+fn ended(stop: StopReason, ruled_out: Option<f64>) -> TuneReport {
+    let mut story = one(with(Knob::Rwin, Level::Number(65_536)), 3.0, 3.0, 0.05, 24).run();
+    let a = &mut story.assessment;
+    let by_user = stop == StopReason::User;
+    a.kind = if by_user { VerdictKind::Stopped } else { VerdictKind::NoDifference };
+    (a.stop, a.gain_at_most, a.all_same) = (Some(stop), ruled_out.map(f64::ln_1p), false);
+    Case::lab("", story).report()
+}
+
+#[test]
+fn a_budget_whose_end_is_foreseen_leaves_open_what_one_that_is_used_up_does() {
+    for stop in [StopReason::Futile, StopReason::Budget] {
+        for ruled_out in [None, Some(4.94), Some(0.3)] {
+            let answer = ended(stop, ruled_out).verdict.answer;
+            assert_eq!(answer.action, AnswerAction::Undecided, "{stop:?}, {ruled_out:?}: {answer:#?}");
+            assert!(
+                answer.lines[0].starts_with("No answer yet: ") && answer.lines[2].contains("--resume"),
+                "{answer:#?}"
+            );
+        }
+        assert_eq!(ended(stop, Some(0.1)).verdict.answer.action, AnswerAction::Keep);
+    }
+}
+
+#[test]
+fn nobody_is_sent_after_a_gain_that_is_ruled_out_whoever_ended_it() {
+    for stop in [StopReason::User, StopReason::Budget, StopReason::Futile] {
+        let report = ended(stop, Some(0.003));
+        let answer = &report.verdict.answer;
+        assert_eq!((answer.action, answer.steps.len()), (AnswerAction::Keep, 0), "{stop:?}: {answer:#?}");
+        assert!(answer.lines[1].contains("0.3 % is ruled out"), "{answer:#?}");
+        assert!(!report.next.iter().any(|line| line.contains("--resume")), "{:?}", report.next);
+    }
+    let report = ended(StopReason::User, Some(0.5));
+    assert_eq!(report.verdict.answer.action, AnswerAction::Undecided);
+    assert!(report.next.iter().any(|line| line.contains("--resume")), "{:?}", report.next);
+}
