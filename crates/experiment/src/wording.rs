@@ -36,8 +36,26 @@ impl Text {
             VerdictKind::NoDifference | VerdictKind::Stopped => words.nothing_shown(),
         }
     }
+
+    /// The same where something is recommended for another reason than its speed: that reason, instead of "Keep what you have."
+    #[must_use]
+    pub fn recommending(mut self, reason: &str) -> Self {
+        if self.headline == NONE {
+            self.headline = "No difference in speed shown.".to_owned();
+        }
+        for line in &mut self.details {
+            if let Some(effort) = line.strip_prefix(KEEP) {
+                *line = format!("{reason} The race: {}", effort.trim_start());
+            }
+        }
+        self
+    }
 }
 
+/// That nothing is shown.
+const NONE: &str = "No difference shown.";
+/// What follows from that, if nothing else speaks for a setting.
+const KEEP: &str = "Keep what you have.";
 /// A lead of less than this isn't worth a sentence.
 const WORTH: f64 = 1.01;
 /// The logarithm of a ratio, ten, that nobody expects of a setting: that it isn't more rules nothing out.
@@ -132,7 +150,7 @@ impl Words<'_> {
     fn nothing_shown(&self) -> Text {
         if let Some(why) = self.nothing_worked() {
             let headline = format!("Nothing could be compared: {why}.");
-            return self.finish(headline, vec![format!("Keep what you have. {}", self.effort())]);
+            return self.finish(headline, vec![format!("{KEEP} {}", self.effort())]);
         }
         let little: Vec<String> =
             self.candidates().filter(|arm| arm.faster_by_little).map(|arm| self.label(arm.arm)).collect();
@@ -140,7 +158,7 @@ impl Words<'_> {
         let none = if self.candidates().any(|arm| arm.slower) {
             format!("No setting is shown to be faster than {reference}.")
         } else {
-            "No difference shown.".to_owned()
+            NONE.to_owned()
         };
         let headline = match self.a.stop {
             _ if !little.is_empty() => {
@@ -157,7 +175,7 @@ impl Words<'_> {
         let mut details = vec![self.excluded()];
         details.extend(self.needed());
         details.extend(self.unproven_leader());
-        details.push(format!("Keep what you have. {}", self.effort()));
+        details.push(format!("{KEEP} {}", self.effort()));
         self.finish(headline, details)
     }
 

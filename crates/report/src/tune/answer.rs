@@ -20,6 +20,8 @@ const FULL: f64 = 0.9;
 const LARGE: f64 = 0.2;
 /// Where only larger gains are excluded, as the log of a ratio, nothing is said to be: a doubled speed.
 const GREAT: f64 = std::f64::consts::LN_2;
+/// What is compared where a setting is recommended for its delay.
+const DELAY: &str = "delay under load";
 /// A lead of less than this is not worth a word.
 const WORTH: f64 = 0.01;
 
@@ -291,7 +293,7 @@ impl TuneInputs<'_> {
     fn calm(&self, answer: &mut Answer, delay: &DelayReport, known: &AnswerInputs<'_>) {
         let direction = known.records.first().map_or(Direction::Down, |r| direction_of(&r.spec.workload));
         let (name, several) = self.place(answer, delay.arm, &self.asked(delay.arm), direction);
-        (answer.measure, answer.unit) = ("delay under load", "ms");
+        (answer.measure, answer.unit) = (DELAY, "ms");
         (answer.before, answer.after) = (Some(delay.against_delay_us / 1e3), Some(delay.delay_us / 1e3));
         answer.change_percent = Some(-delay.less() * 100.0);
         answer.sure.at_least = delay.at_least.map(|share| -share * 100.0);
@@ -532,6 +534,11 @@ impl Answer {
     /// What `before` and `after` are called: an average where tables, whose `median` this is of the current settings, tell another figure.
     pub(crate) fn measure_beside(&self, measured: &TrialFigure, median: Option<f64>) -> String {
         let far = self.unit == measured.unit && self.before.is_some_and(|mean| is_far(mean, median));
+    /// Whether what it recommends has less delay, and isn't shown to be faster.
+    pub(super) fn is_of_delay(&self) -> bool {
+        self.action == AnswerAction::Set && self.measure == DELAY
+    }
+
         format!("{}{}", self.measure, if far { ", on average" } else { "" })
     }
 

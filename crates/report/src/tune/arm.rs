@@ -30,6 +30,7 @@ impl Arm {
             ArmState::Current => "current",
             ArmState::Faster => "faster",
             ArmState::Slower => "slower",
+            ArmState::Same | ArmState::Behind | ArmState::Open if self.is_calmer => "less delay",
             ArmState::Same => "same",
             ArmState::Behind => "left out (estimate)",
             ArmState::Failing => "every trial failed",

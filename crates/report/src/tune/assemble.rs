@@ -1,5 +1,5 @@
 use super::answer::{Answer, AnswerInputs};
-use super::delay::DelayRules;
+use super::delay::{DelayReport, DelayRules};
 use super::figures::{device, figures, geometric_mean, goodputs, mean_seen, seen_level};
 use super::granted::granted;
 use super::traces::traces;
@@ -149,6 +149,9 @@ impl TuneReport {
             AnswerInputs { records: &records, measured: &measured, limits: &limits, delay: delay.as_ref(), median };
         let (answer, cells) = (inputs.answer(&known), inputs.cells(&known));
         warnings.extend(answer.scattered(&known).map(|line| inputs.of_baseline(line)));
+        if let Some(arm) = delay.as_ref().filter(|_| answer.is_of_delay()).and_then(|delay| arms.get_mut(delay.arm)) {
+            arm.is_calmer = true;
+        }
         let (plan, apply) = inputs.apply();
         // What was measured here is applied first; after a rehearsal come the words on it.
         let (first, last) = if !inputs.facts.addresses.is_empty() { (apply, None) } else { (None, apply) };
@@ -170,7 +173,7 @@ impl TuneReport {
             cells,
             rounds: a.rounds,
             trials: a.trials,
-            verdict: inputs.verdict(answer),
+            verdict: inputs.verdict(answer, delay.as_ref()),
             plateau,
             physical_goodput_bps: inputs.path.physical_goodput_bps,
             frontier: super::frontier::frontier(&arms, &measured),
@@ -259,11 +262,14 @@ impl TuneInputs<'_> {
         full
     }
 
-    fn verdict(&self, answer: Answer) -> Verdict {
+    fn verdict(&self, answer: Answer, delay: Option<&DelayReport>) -> Verdict {
         let a = self.assessment;
         let labels: Vec<String> = (0..a.arms.len()).map(|arm| self.label(arm)).collect();
         let per_trial = self.run.spent / u32::try_from(a.trials.max(1)).unwrap_or(u32::MAX);
-        let text = Text::new(a, &labels, per_trial);
+        let mut text = Text::new(a, &labels, per_trial);
+        if let Some(delay) = delay.filter(|_| answer.is_of_delay()) {
+            text = text.recommending(&delay.sentence(&self.label(delay.arm)));
+        }
         let best = best_candidate(a);
         Verdict {
             answer,
@@ -326,6 +332,7 @@ impl TuneInputs<'_> {
             evidence: bounded(arm.evidence),
             needed: arm.needed.and_then(finite),
             rounds: if current { self.assessment.rounds } else { arm.rounds },
+            is_calmer: false,
             trials: arm.trials,
             bad: arm.incomplete + arm.failed,
             series: arm.series.iter().map(|(round, evidence)| (*round, bounded(*evidence))).collect(),

@@ -9,12 +9,13 @@
 use super::TrialFigure;
 use super::figures::counted_bps;
 use super::granted::granted;
+use crate::words;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use utoipa::ToSchema;
 use wt_experiment::{EProcess, evidence_series, lower_bound};
 use wt_trial::{Phase, Status, TrialRecord, Workload};
-use wt_units::upper_median;
+use wt_units::{counted, upper_median};
 
 /// Less than this share of the delay isn't worth a test.
 const WORTH: f64 = 0.92;
@@ -146,6 +147,19 @@ impl DelayReport {
     #[must_use]
     pub fn is_futile(&self) -> bool {
         self.rounds >= 6 && (self.evidence < 2.0 || self.within_evidence < 2.0)
+    }
+
+    /// What is shown of the setting of this label, and from what: a sentence.
+    pub(super) fn sentence(&self, label: &str) -> String {
+        format!(
+            "{label} has less delay at the same speed: evidence {} for less delay, {} for a goodput within {}, each of {} that are \
+             needed, from {} of their own.",
+            words::odds(self.evidence),
+            words::odds(self.within_evidence),
+            words::percent(self.epsilon * 100.0),
+            words::odds(self.needed),
+            counted(self.rounds, "round")
+        )
     }
 
     /// The share by which the delay is smaller.

@@ -85,6 +85,7 @@ mod tests {
             model_high: None,
             evidence: 1.0,
             needed: None,
+            is_calmer: false,
             rounds: 0,
             trials: 0,
             bad: 0,

@@ -351,6 +351,9 @@ pub struct Arm {
     pub evidence: f64,
     /// The evidence that a claim needs; `null` for the current settings.
     pub needed: Option<f64>,
+    /// Whether it is recommended for less delay at the same speed.
+    #[serde(skip)]
+    pub is_calmer: bool,
     /// Rounds in which it could be compared.
     pub rounds: usize,
     /// Its trials.

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use wt_api::{Answer, Request, Services};
 use wt_experiment::VerdictKind;
 use wt_report::TuneReport;
+use wt_report::tune::AnswerAction;
 use wt_setup::journal::{self, ExperimentRequest};
 use wt_trial::Cancel;
 use wt_tune::{ScreenReport, TuneAnswer};
@@ -99,7 +100,8 @@ pub(crate) fn give(report: &TuneReport, forms: &Forms, json: bool) -> Outcome {
             say!("Written: {}", path.display());
         }
     }
-    Ok(if report.verdict.kind == VerdictKind::Faster { Exit::Done } else { Exit::No })
+    // What has less delay at the same speed is a difference, too.
+    Ok(if report.verdict.answer.action == AnswerAction::Set { Exit::Done } else { Exit::No })
 }
 
 /// The same for the report of a screen.
