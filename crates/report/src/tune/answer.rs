@@ -299,7 +299,9 @@ impl TuneInputs<'_> {
         answer.sure.at_least = delay.at_least.map(|share| -share * 100.0);
         let speed = delay.goodput_bps / delay.against_goodput_bps;
         answer.what = format!(
-            "{name} {} {}the speed with {} less delay: {} → {} ({} of {}).",
+        let baseline = self.baseline().filter(|_| delay.against == 0);
+        let than = baseline.map_or_else(String::new, |baseline| format!(" than the {}", baseline.label));
+            "{name} {} {}the speed with {} less delay{than}: {} → {} ({} of {}).",
             if several { "keep" } else { "keeps" },
             if speed < 0.995 { format!("{} of ", words::whole_percent(speed * 100.0)) } else { String::new() },
             words::change(-delay.less() * 100.0),
@@ -532,13 +534,13 @@ impl TuneInputs<'_> {
 
 impl Answer {
     /// What `before` and `after` are called: an average where tables, whose `median` this is of the current settings, tell another figure.
-    pub(crate) fn measure_beside(&self, measured: &TrialFigure, median: Option<f64>) -> String {
-        let far = self.unit == measured.unit && self.before.is_some_and(|mean| is_far(mean, median));
     /// Whether what it recommends has less delay, and isn't shown to be faster.
     pub(super) fn is_of_delay(&self) -> bool {
         self.action == AnswerAction::Set && self.measure == DELAY
     }
 
+    pub(crate) fn measure_beside(&self, measured: &TrialFigure, median: Option<f64>) -> String {
+        let far = self.unit == measured.unit && self.before.is_some_and(|mean| is_far(mean, median));
         format!("{}{}", self.measure, if far { ", on average" } else { "" })
     }
 

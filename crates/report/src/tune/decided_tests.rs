@@ -61,3 +61,11 @@ fn where_less_delay_is_shown_the_whole_report_says_so_and_offers_nothing_that_is
     let report = Case { delay: Some(RULES), ..Case::lab("", calm(12, 57_000)) }.report();
     assert!(report.verdict.text.contains("Keep what you have. "), "{}", report.verdict.text);
 }
+
+#[test]
+fn less_delay_than_a_baseline_is_told_as_that() {
+    let mut story = calm(12, 36_000);
+    story.truths[0] = Truth::new("baseline (rwin=16384)", rwin(16_384), LIMIT_MBIT);
+    let what = Case { delay: Some(RULES), ..Case::lab("", story) }.report().verdict.answer.what;
+    assert!(what.contains(" less delay than the baseline (rwin=16384): "), "{what}");
+}
