@@ -354,11 +354,19 @@ impl TuneRequest {
             return Err(Problem::usage("an experiment goes on as it began")
                 .hint("leave levels, baseline, arms, hold, identical, trial and workload out"));
         }
+        let usual = Self::default();
+        let ruled = || {
+            let rules = self.goal != usual.goal || self.epsilon != usual.epsilon || self.strict;
+            rules || self.knobs.is_some() || self.direction != usual.direction
+        };
+        if self.resume.is_some() && ruled() {
+            return Err(Problem::usage("an experiment goes on by the rules that it began with")
+                .hint("leave knobs, direction, goal, epsilon and strict out, or begin a new experiment"));
+        }
         if self.has_arms() && (self.screen || self.identical.is_some()) {
             return Err(Problem::usage("a screen and an A/A test have no baseline and no arms of their own")
                 .hint("leave --baseline and --arm out"));
         }
-        let usual = Self::default();
         if self.screen && (self.epsilon != usual.epsilon || self.goal != usual.goal) {
             return Err(Problem::usage(
                 "a screen has no goal and no epsilon: it ranks knobs by their own workload's measure",
@@ -439,6 +447,27 @@ mod tests {
             TuneRequest { workload: "page".parse().unwrap(), direction: TrialDirection::Up, ..base.clone() },
         ] {
             assert_eq!(wrong.check().unwrap_err().fault, wt_problem::Fault::Usage, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn what_goes_on_does_so_by_the_rules_that_it_began_with() {
+        let of = |change: fn(&mut TuneRequest)| {
+            let mut request = TuneRequest { resume: Some("last".into()), ..TuneRequest::default() };
+            change(&mut request);
+            request.check().map_err(|problem| problem.what)
+        };
+        assert_eq!(of(|request| (request.seed, request.no_model) = (9, true)), Ok(()));
+        let changes: [fn(&mut TuneRequest); 5] = [
+            |request| request.knobs = Some(vec![Knob::Mtu]),
+            |request| request.direction = TrialDirection::Up,
+            |request| request.goal = Goal::Delay,
+            |request| request.epsilon = "1%".parse().unwrap(),
+            |request| request.strict = true,
+        ];
+        for (number, change) in changes.into_iter().enumerate() {
+            let refused = of(change).unwrap_err();
+            assert_eq!(refused, "an experiment goes on by the rules that it began with", "{number}");
         }
     }
 }

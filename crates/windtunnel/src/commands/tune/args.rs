@@ -96,7 +96,8 @@ pub(crate) struct TuneArgs {
     #[arg(long, value_name = "N", value_parser = crate::cli::values::order_seed)]
     order_seed: Option<u64>,
     /// Go on with an experiment of the journal, on this or another day: its name, the beginning of it, or "last"
-    #[arg(long, value_name = "EXPERIMENT", conflicts_with_all = ["levels", "identical", "trial"])]
+    #[arg(long, value_name = "EXPERIMENT", conflicts_with_all = ["levels", "identical", "trial", "knobs", "direction",
+        "goal", "epsilon", "strict"])]
     resume: Option<String>,
     /// Take a turn before each round from this server, so that what is named by --resource is never measured on by two at
     /// once: postgresql://USER@HOST/DATABASE
