@@ -20,6 +20,8 @@ const LARGELY: f64 = 0.3;
 const PACED: f64 = 2.0;
 /// From this share of retransmitted segments on, losses are worth the name.
 const LOSSY: f64 = 0.005;
+/// What a window allows over the idle RTT is no cap of transfers that are so many times as slow.
+const FAR: f64 = 2.0;
 /// A congestion window that grows by this factor in the second half of a trial, below its threshold, is in slow start.
 const GROWING: f64 = 1.5;
 /// The settings of windows: who is faster by one of them was held back by no path alone.
@@ -263,6 +265,14 @@ impl LimitsReport {
         let Some(goodput) = self.goodput_bps else { return "Nothing that counts was measured.".to_owned() };
         let mut text = match self.by {
             LimitedBy::Rwnd => match self.rwnd_bytes.zip(self.window_allows()) {
+                // With a queue of the path before it the RTT of the idle path isn't the one that a window lasts for.
+                Some((window, allows)) if allows > FAR * goodput => format!(
+                    "The receive window of {window} bytes capped your current settings at {}; over the idle RTT of {:.1} ms it \
+                     would allow {}.",
+                    rate(goodput),
+                    self.rtt_us as f64 / 1e3,
+                    rate(allows)
+                ),
                 Some((window, allows)) => format!(
                     "The receive window capped your current settings at {} = {window} bytes / {:.1} ms.",
                     rate(allows),
@@ -393,6 +403,18 @@ mod tests {
         assert_eq!(
             LimitsReport { by: LimitedBy::Rwnd, ..window }.reason(),
             "the receive window caps it, 48 % of the time"
+        );
+        // 3 kB last for 1.2 ms at 19.3 Mbit/s: nearly all of that is a queue.
+        let queued = LimitsReport {
+            rwnd_limited: Some(0.9),
+            rtt_us: 15,
+            by: LimitedBy::Rwnd,
+            ..report(1.93e7, Some(2896), None)
+        };
+        let text = queued.sentence(None, false);
+        assert!(
+            text.starts_with("The receive window of 2896 bytes capped your current settings at 19.3 Mbit/s; "),
+            "{text}"
         );
         // 10 Mbit/s over 100 ms hold 125 kB.
         let windows = |cwnd, in_flight| {
