@@ -1,7 +1,7 @@
 //! The answer in four lines, the same for a terminal, a page, HTML and JSON: what to set and where, how sure that is, what to
 //! do now, where it is kept.
 
-use super::answer_words::{capital, direction_of, does, looks, plural};
+use super::answer_words::{capital, direction_of, does, has_rivals, looks, plural};
 use super::figures::counted_bps;
 use super::{DelayReport, LimitedBy, LimitsReport, TrialFigure, TuneInputs};
 use crate::words;
@@ -176,7 +176,8 @@ impl TuneInputs<'_> {
             before: self.before(known, a.pick).filter(|_| action != AnswerAction::Failed),
             after: None,
             change_percent: None,
-            reached: known.limits.reached().filter(|_| known.measured.is_goodput()),
+            // One of several flows that share a line says nothing of how full it is.
+            reached: known.limits.reached().filter(|_| known.measured.is_goodput() && !has_rivals(known.records)),
             sure: Sure {
                 at_least: None,
                 // What is claimed of delay has its share of the same risk.
@@ -298,9 +299,9 @@ impl TuneInputs<'_> {
         answer.change_percent = Some(-delay.less() * 100.0);
         answer.sure.at_least = delay.at_least.map(|share| -share * 100.0);
         let speed = delay.goodput_bps / delay.against_goodput_bps;
-        answer.what = format!(
         let baseline = self.baseline().filter(|_| delay.against == 0);
         let than = baseline.map_or_else(String::new, |baseline| format!(" than the {}", baseline.label));
+        answer.what = format!(
             "{name} {} {}the speed with {} less delay{than}: {} → {} ({} of {}).",
             if several { "keep" } else { "keeps" },
             if speed < 0.995 { format!("{} of ", words::whole_percent(speed * 100.0)) } else { String::new() },
@@ -533,12 +534,12 @@ impl TuneInputs<'_> {
 }
 
 impl Answer {
-    /// What `before` and `after` are called: an average where tables, whose `median` this is of the current settings, tell another figure.
     /// Whether what it recommends has less delay, and isn't shown to be faster.
     pub(super) fn is_of_delay(&self) -> bool {
         self.action == AnswerAction::Set && self.measure == DELAY
     }
 
+    /// What `before` and `after` are called: an average where tables, whose `median` this is of the current settings, tell another figure.
     pub(crate) fn measure_beside(&self, measured: &TrialFigure, median: Option<f64>) -> String {
         let far = self.unit == measured.unit && self.before.is_some_and(|mean| is_far(mean, median));
         format!("{}{}", self.measure, if far { ", on average" } else { "" })

@@ -1,6 +1,6 @@
 //! Words of the answer: what a setting does to a workload.
 
-use wt_trial::{Amount, Direction, Scale, Workload};
+use wt_trial::{Amount, Direction, Scale, TrialRecord, Workload};
 
 /// Which way the payload goes that is judged.
 pub(super) fn direction_of(workload: &Workload) -> Direction {
@@ -15,6 +15,11 @@ pub(super) fn direction_of(workload: &Workload) -> Direction {
             Direction::Down
         }
     }
+}
+
+/// Whether what is judged shares the line with other flows of the same trial.
+pub(super) fn has_rivals(records: &[&TrialRecord]) -> bool {
+    records.first().is_some_and(|record| matches!(record.spec.workload, Workload::Competing { .. }))
 }
 
 /// What a setting does to this workload: `loads pages 18 % faster`.

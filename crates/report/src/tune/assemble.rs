@@ -1,4 +1,5 @@
 use super::answer::{Answer, AnswerInputs};
+use super::answer_words::has_rivals;
 use super::delay::{DelayReport, DelayRules};
 use super::figures::{device, figures, geometric_mean, goodputs, mean_seen, seen_level};
 use super::granted::granted;
@@ -148,10 +149,10 @@ impl TuneReport {
         let known =
             AnswerInputs { records: &records, measured: &measured, limits: &limits, delay: delay.as_ref(), median };
         let (answer, cells) = (inputs.answer(&known), inputs.cells(&known));
-        warnings.extend(answer.scattered(&known).map(|line| inputs.of_baseline(line)));
         if let Some(arm) = delay.as_ref().filter(|_| answer.is_of_delay()).and_then(|delay| arms.get_mut(delay.arm)) {
             arm.is_calmer = true;
         }
+        warnings.extend(answer.scattered(&known).map(|line| inputs.of_baseline(line)));
         let (plan, apply) = inputs.apply();
         // What was measured here is applied first; after a rehearsal come the words on it.
         let (first, last) = if !inputs.facts.addresses.is_empty() { (apply, None) } else { (None, apply) };
@@ -177,7 +178,7 @@ impl TuneReport {
             plateau,
             physical_goodput_bps: inputs.path.physical_goodput_bps,
             frontier: super::frontier::frontier(&arms, &measured),
-            ceiling: inputs.ceiling(&records).filter(|_| measured.is_goodput()),
+            ceiling: inputs.ceiling(&records).filter(|_| measured.is_goodput() && !has_rivals(&records)),
             servers: super::servers::servers(&records, &measured),
             measured,
             delay,
@@ -331,8 +332,8 @@ impl TuneInputs<'_> {
             model_high,
             evidence: bounded(arm.evidence),
             needed: arm.needed.and_then(finite),
-            rounds: if current { self.assessment.rounds } else { arm.rounds },
             is_calmer: false,
+            rounds: if current { self.assessment.rounds } else { arm.rounds },
             trials: arm.trials,
             bad: arm.incomplete + arm.failed,
             series: arm.series.iter().map(|(round, evidence)| (*round, bounded(*evidence))).collect(),

@@ -69,3 +69,19 @@ fn less_delay_than_a_baseline_is_told_as_that() {
     let what = Case { delay: Some(RULES), ..Case::lab("", story) }.report().verdict.answer.what;
     assert!(what.contains(" less delay than the baseline (rwin=16384): "), "{what}");
 }
+
+#[test]
+fn a_flow_beside_rivals_isnt_said_to_leave_its_line_empty() {
+    let competing = Workload::Competing { direction: Direction::Down, rivals: 2, time: Duration::from_secs(3) };
+    let story = held(0.3 * LIMIT_MBIT, |record| {
+        record.spec.workload = competing.clone();
+        (record.outcome.observed.retransmits, record.outcome.observed.segments) = (Some(21), Some(100));
+        record.outcome.measures.flows_bps = vec![1.0e6, 1.6e6, 1.7e6];
+    });
+    let report = Case::lab("", story).report();
+    let answer = &report.verdict.answer;
+    assert_eq!((answer.reached, &report.ceiling, report.limits.by), (None, &None, LimitedBy::Path), "{answer:#?}");
+    assert!(!answer.lines[0].contains("osses") && !answer.lines[0].contains("of what it can carry"), "{answer:#?}");
+    let text = &report.limits.text;
+    assert!(!text.contains("Losses") && text.contains("Of what all 3 flows carried it got 23 %"), "{text}");
+}

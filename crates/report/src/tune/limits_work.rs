@@ -49,6 +49,12 @@ fn reword(report: &mut LimitsReport, records: &[&TrialRecord], rtt_us: u64) {
     let measured = TrialFigure::of_workload(workload);
     let figure = upper_median(own.iter().filter_map(|r| r.outcome.figure(measured.scale)));
     if let Workload::Competing { .. } = workload {
+        if report.by == LimitedBy::Loss {
+            // Flows that share a line make room for each other by losses: what holds one of them is the others.
+            let got = report.goodput_bps.map_or_else(String::new, |bps| BitsPerSecond(bps as u64).human());
+            report.by = LimitedBy::Path;
+            report.text = format!("Your current settings reach {got} beside rivals.");
+        }
         report.text.push_str(&shares(&own));
     }
     if measured.is_goodput() || own.is_empty() {
