@@ -141,6 +141,17 @@ def test_what_cant_be_run_is_a_problem_with_a_hint(journal):
     assert below(os.getpid()) == []
 
 
+def test_a_plan_is_the_answer_of_a_dry_run_and_what_is_no_json_is_a_problem(tmp_path, monkeypatch):
+    plan = wt.tune(lab="lan", knobs="cc", levels={"cc": ["reno"]}, dry_run=True).wait()
+    assert len(plan["arms"]) == 2
+    stub = tmp_path / "windtunnel"
+    stub.write_text(f"#!{sys.executable}\nprint('Path: RTT 32.5 ms')\n")
+    stub.chmod(0o755)
+    monkeypatch.setenv("WINDTUNNEL", str(stub))
+    with pytest.raises(wt.InternalProblem, match="Path: RTT 32.5 ms"):
+        wt.tune(lab="lan").wait()
+
+
 def test_a_whole_journal_in_a_folder_that_cant_be_written_is_read():
     folder = tempfile.mkdtemp()
     try:

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Any, Dict, Iterator, Optional, Type, cast
 
 from . import _options, _program
-from ._problem import StoppedProblem, from_text
+from ._problem import InternalProblem, StoppedProblem, from_text
 
 
 def tune(target: Optional[str] = None, **options: Any) -> "Tune":
@@ -81,7 +81,10 @@ class Tune:
         """The next event. A line that is no event is the result."""
         assert self._child.process.stdout is not None
         for line in self._child.process.stdout:
-            found: Dict[str, Any] = json.loads(line)
+            try:
+                found: Dict[str, Any] = json.loads(line)
+            except ValueError:
+                raise InternalProblem(f"windtunnel tune said what is no JSON: {line[:200]!r}") from None
             if "event" in found:
                 return found
             self.result = found
@@ -95,7 +98,7 @@ class Tune:
         try:
             while self._read() is not None:
                 pass
-        except ValueError:
+        except (ValueError, InternalProblem):
             pass
         finally:
             self._finalizer()

@@ -15,9 +15,9 @@ pub(super) fn answer(answer: &TuneAnswer, forms: &Forms, json: bool) -> Outcome 
     match answer {
         TuneAnswer::Report(report) => report::give(report, forms, json),
         TuneAnswer::Screen(screen) => report::give_screen(screen, forms, json),
-        TuneAnswer::Plan(plan) if forms.json => object(plan),
+        TuneAnswer::Plan(plan) if json => object(plan),
         TuneAnswer::Plan(plan) => show(plan),
-        TuneAnswer::ScreenPlan(plan) if forms.json => object(plan),
+        TuneAnswer::ScreenPlan(plan) if json => object(plan),
         TuneAnswer::ScreenPlan(plan) => show_screen(plan),
     }
 }
