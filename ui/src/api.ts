@@ -46,7 +46,7 @@ export function onRefused(listener: () => void): () => void {
   return () => void fields.delete(listener);
 }
 
-async function request<T>(method: string, path: string, body?: unknown, signal?: AbortSignal): Promise<T> {
+async function request<T>(method: string, path: string, body?: unknown, signal?: AbortSignal, as: "json" | "text" = "json"): Promise<T> {
   const headers: Record<string, string> = {};
   const file = body instanceof Blob;
   if (file) headers["content-type"] = "application/octet-stream";
@@ -72,7 +72,7 @@ async function request<T>(method: string, path: string, body?: unknown, signal?:
       0,
     );
   }
-  const answer: unknown = await response.json().catch(() => null);
+  const answer: unknown = await (response.ok && as === "text" ? response.text() : response.json()).catch(() => null);
   if (response.ok && answer !== null) return answer as T;
   if (response.status === 401 || response.status === 403) {
     sessionStorage.removeItem(TOKEN);
@@ -84,4 +84,6 @@ async function request<T>(method: string, path: string, body?: unknown, signal?:
 
 export const get = <T,>(path: string, signal?: AbortSignal): Promise<T> => request<T>("GET", path, undefined, signal);
 export const post = <T,>(path: string, body: unknown): Promise<T> => request<T>("POST", path, body);
+/** What is answered as a text, such as a file. */
+export const postForText = (path: string, body: unknown): Promise<string> => request<string>("POST", path, body, undefined, "text");
 export const remove = <T,>(path: string): Promise<T> => request<T>("DELETE", path);

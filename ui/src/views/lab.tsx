@@ -1,5 +1,5 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { get, post, remove } from "../api";
+import { get, post, postForText, remove } from "../api";
 import { drawn, keep, type Drawn, type Link, type Way } from "../drawn";
 import { mbit, ms, rate, size } from "../format";
 import { Choice, Figure, Section, Table, Text, Trouble, useDoing, useGet, useLatest, Wide } from "../parts";
@@ -74,7 +74,7 @@ function Draw({ path, set, start }: { path: Drawn; set: (path: Drawn) => void; s
   const [shown, problem] = useLatest<Shown>(ask, () => post("lab/paths", path), 250);
   const [busy, failed, doing] = useDoing();
   const [presets] = useGet<Presets>("lab/presets");
-  const [toml, setToml] = useState("");
+  const [toml, setToml] = useState({ text: "", of: "" });
   const kept = useKept(path);
   const change = (place: number, link: Link): void => set({ ...path, links: path.links.map((old, at) => (at === place ? link : old)) });
   const move = (place: number, by: number): void => {
@@ -118,25 +118,19 @@ function Draw({ path, set, start }: { path: Drawn; set: (path: Drawn) => void; s
         <a class="button" href="/experiment?lab=drawn" onClick={() => keep(path)}>
           Experiment on it
         </a>
-        <button type="button" disabled={busy} onClick={() => doing(() => file(path).then(setToml))}>
+        <button type="button" disabled={busy || problem !== null} onClick={() => doing(() => postForText("lab/paths/toml", path).then((text) => setToml({ text, of: JSON.stringify(path) })))}>
           As a file
         </button>
       </div>
       {(problem ?? failed) && <Trouble problem={(problem ?? failed)!} />}
       <AsCommand text={`# drawn.toml is this path: "As a file"\n${command("lab", "run", "drawn.toml")} -- sh`} />
-      {toml && (
+      {toml.of === JSON.stringify(path) && (
         <pre class="mono" tabIndex={0} aria-label="The path as a scenario file">
-          {toml}
+          {toml.text}
         </pre>
       )}
     </>
   );
-}
-
-/** The path as the command line's file. */
-async function file(path: Drawn): Promise<string> {
-  const response = await fetch("/api/v1/lab/paths/toml", { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(path) });
-  return response.text();
 }
 
 /** The path as it lies between the two hosts. */

@@ -1,0 +1,41 @@
+// What the page says where an answer is odd, old or gone, and that commands and files are those of what is shown.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { after, afterEach, before, test } from "node:test";
+import { helped, settled } from "./help.mjs";
+
+const { open, served, begin, end, tidy } = helped();
+before(begin);
+afterEach(tidy);
+after(end);
+
+const experiment = (more) => ({ id: "a", kind: "tune", target: "adsl", tunnel: "lab", comment: "", state: "done", trials: 8, started_unix_us: 1.7e15, ...more });
+/** The page gets these experiments as the journal's. */
+const listed = (page, experiments) =>
+  page.route(/\/api\/v1\/journal(\?.*)?$/, (route) => route.fulfill({ contentType: "application/json", body: JSON.stringify({ schema_version: 1, experiments }) }));
+const given = (page, path, body) => page.route(`**/api/v1/${path}`, (route) => route.fulfill({ contentType: "application/json", body: JSON.stringify(body) }));
+
+test("a run that the server has no longer is no sign that it was started again", async () => {
+  const { page } = await open("path?run=feedfacecafe");
+  await page.getByText("This server no longer has that probe: it keeps the last 16, and none from before it was started.").waitFor();
+  await page.goto(`${served().url}experiment/feedfacecafe`);
+  await page.getByText("This server no longer has that experiment").waitFor();
+  await page.context().close();
+});
+
+test("the scenario file on the page is that of the path that is drawn, and never an error", async () => {
+  const { page } = await open("lab");
+  const button = page.getByRole("button", { name: "As a file" });
+  const file = page.getByLabel("The path as a scenario file");
+  await button.click();
+  await file.getByText("50mbit").first().waitFor();
+  await page.getByLabel("Rate down").first().fill("99mbit");
+  await file.waitFor({ state: "detached" });
+  await page.route("**/api/v1/lab/paths/toml", (route) => route.fulfill({ status: 400, contentType: "application/json", body: '{"error":{"what":"name is too long"}}' }));
+  await button.click();
+  await page.getByRole("alert").getByText("is too long").waitFor();
+  assert.equal(await file.count(), 0);
+  await page.getByLabel("Rate down").first().fill("fast");
+  await page.waitForFunction(() => [...document.querySelectorAll("button")].find(({ innerText }) => innerText === "As a file").disabled);
+  await page.context().close();
+});
