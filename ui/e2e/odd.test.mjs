@@ -39,3 +39,19 @@ test("the scenario file on the page is that of the path that is drawn, and never
   await page.waitForFunction(() => [...document.querySelectorAll("button")].find(({ innerText }) => innerText === "As a file").disabled);
   await page.context().close();
 });
+
+test("a command on the page is what the page does", async () => {
+  const { page, complaints } = await open("experiment?vary=rwin&comment=--json");
+  await settled(page);
+  await page.getByText("As a command").first().click();
+  const command = page.getByLabel("The same as a command").first();
+  await command.getByText("--comment=--json").waitFor();
+  const levels = page.getByLabel("Levels of rwin", { exact: true });
+  await levels.pressSequentially("4x;16x");
+  assert.equal(await levels.inputValue(), "4x;16x");
+  await page.waitForFunction(() => location.search.includes("16x"));
+  await page.reload();
+  assert.equal(await levels.inputValue(), "4x;16x");
+  assert.deepEqual(complaints, []);
+  await page.context().close();
+});

@@ -24,9 +24,9 @@ export const json = (of: unknown): Blob => new Blob([`${JSON.stringify(of, null,
 /** A word of a command line, quoted where a shell needs it. */
 export const word = (text: string): string => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 
-/** A command line: `windtunnel` and these words; flags without a value are left out where it is empty. */
+/** A command line: `windtunnel` and these words; flags without a value are left out where it is empty. A value that looks like a flag is tied to its own. */
 export function command(...words: (string | [string, string | undefined])[]): string {
-  const out = words.flatMap((one) => (typeof one === "string" ? [one] : one[1] ? [one[0], word(one[1])] : []));
+  const out = words.flatMap((one) => (typeof one === "string" ? [one] : one[1] ? (one[1].startsWith("-") ? [`${one[0]}=${word(one[1])}`] : [one[0], word(one[1])]) : []));
   return ["windtunnel", ...out].join(" ");
 }
 

@@ -120,10 +120,10 @@ export function Running({ kind, name, to }: { kind: Run["kind"]; name: string; t
   );
 }
 
-/** Levels by knob in the address: `rwin=4x,64x;mtu;cc`. */
-const shortened = (knobs: Record<string, string>): string => Object.entries(knobs).map(([knob, levels]) => (levels ? `${knob}=${levels}` : knob)).join(";");
+/** Levels by knob in the address: `rwin=4x,64x;mtu;cc`. A semicolon that was typed among levels stays one of them. */
+const shortened = (knobs: Record<string, string>): string => Object.entries(knobs).map(([knob, levels]) => (levels ? `${knob}=${levels.replaceAll("%", "%25").replaceAll(";", "%3B")}` : knob)).join(";");
 const lengthened = (text: string): Record<string, string> =>
-  Object.fromEntries(text.split(";").filter(Boolean).map((one): [string, string] => [one.split("=")[0]!, one.split("=").slice(1).join("=")]));
+  Object.fromEntries(text.split(";").filter(Boolean).map((one): [string, string] => [one.split("=")[0]!, one.split("=").slice(1).join("=").replaceAll("%3B", ";").replaceAll("%25", "%")]));
 
 /** The fields at first. */
 const FIRST = { vary: "rwin;mtu;cc", budget: "", trial: "", direction: "down", workload: "bulk", goal: "balanced", baseline: "", arms: "", hold: "", comment: "" };
@@ -220,7 +220,7 @@ function Choose() {
         />
         <Choice label="Goal" value={goal} set={(goal) => set({ goal })} options={GOALS} />
         <Text label="Budget" value={budget} set={(budget) => set({ budget })} placeholder="150s" hint="10min, 200MB or 60 trials; where a path is slow, eight rounds" />
-        <Text label="Each trial" value={trial} set={(trial) => set({ trial })} placeholder="from the RTT" hint="200ms to 10min" />
+        <Text label="Each trial" value={trial} set={(trial) => set({ trial })} placeholder="from the RTT" hint="200ms to 1h" />
       </div>
       <details open={[baseline, arms, hold, comment].some(Boolean)}>
         <summary>Another baseline, settings that belong together, fixed settings, a note</summary>

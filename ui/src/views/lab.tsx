@@ -302,7 +302,7 @@ function Work({ start, busy }: { start: (body: object) => void; busy: boolean })
   const set = Object.entries(settings).map(([knob, level]) => `${knob}=${level}`).join();
   const amount: { time: string } | { size: string } = /^[\d.]+ *(ms|s|min|m|h)$/.test(time.trim()) ? { time: time.trim() } : { size: time.trim() };
   const length: [string, string] = "time" in amount ? ["--trial", amount.time] : ["--size", amount.size];
-  const does = transfers ? command("lab", "transfer", length, ["--direction", kind === "upload" ? "up" : ""], ["--set", set]) : kind === "ping" ? "ping -c 5 server" : command("path", "server");
+  const does = transfers ? command("lab", "transfer", length, ["--direction", kind === "upload" ? "up" : ""], ["--set", set]) : kind === "ping" ? "ping -n -i 0.2 -c 10 server" : command("path", "server");
   return (
     <form
       class="row"
