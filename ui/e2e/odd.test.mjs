@@ -55,3 +55,19 @@ test("a command on the page is what the page does", async () => {
   assert.deepEqual(complaints, []);
   await page.context().close();
 });
+
+test("analysis offers what compares settings, shows the answer of every kind, and a report has a whole name", async () => {
+  const control = { name: "reno", variant: "kernel", goodput_kBps: { mean: 700, runs: [700] }, against_first: null, t90_s: null, recovery_s: null, p95_queue_ms: null, retransmit_share: null, invalid_trials: 0 };
+  const controls = { schema_version: 1, id: "c", lab: "adsl", trial_s: 5, path: { base_rtt_us: 1, capacity_bps: null }, verdict: { difference_shown: true, text: "bbr is faster." }, algorithms: [control] };
+  const { page } = await open("calculator");
+  await listed(page, [experiment({ id: "t", kind: "test" }), experiment({ id: "f", kind: "flent" }), experiment({ id: "c", kind: "cc" })]);
+  for (const name of ["c", "last"]) await given(page, `reports/${name}`, controls);
+  await page.goto(`${served().url}analysis`);
+  await page.waitForURL("**/analysis?of=c");
+  await page.getByText("bbr is faster.").waitFor();
+  assert.equal(await page.getByLabel("Experiment", { exact: true }).locator("option").count(), 1);
+  await page.goto(`${served().url}report/last`);
+  await page.waitForURL("**/report/c");
+  await page.getByText("bbr is faster.").waitFor();
+  await page.context().close();
+});

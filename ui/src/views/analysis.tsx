@@ -4,8 +4,10 @@ import { get, problemOf, type Problem } from "../api";
 import { Chart } from "../chart";
 import { axis, count, evidence, figure, mbit, onAxis, rate, times, when } from "../format";
 import { Choice, Fetched, Figure, Section, Table, Trouble, useGet } from "../parts";
-import { Verdict, type Arm, type Report } from "../report";
+import type { Arm, Report } from "../report";
+import { leadsTo } from "../outcome";
 import { useQuery } from "../route";
+import { Answer } from "./past";
 import { since, windowOf } from "../run";
 import { AsCommand, command, word } from "../keep";
 import { SpanButtons, TimeChart, within, type Span } from "../timechart";
@@ -14,11 +16,14 @@ import type { JournalList as Journal, JournalSamples as Samples, SampledTrial as
 /** So many experiments are offered; others are found in History. */
 const OFFERED = 200;
 
+/** Whether it compares settings: logged tests and files of flent don't. */
+const compares = ({ kind }: { kind?: string }): boolean => kind !== "test" && kind !== "flent";
+
 /** An experiment of the journal in every light, and two side by side; the address says which. */
 export function Analysis() {
   const [journal, again] = useGet<Journal>(`journal?limit=${OFFERED}`);
   const [{ of, with: against, also }, set] = useQuery({ of: "", with: "", also: "" });
-  const newest = journal.state === "done" ? (journal.data.experiments[0]?.id ?? "") : "";
+  const newest = journal.state === "done" ? (journal.data.experiments.find(compares)?.id ?? "") : "";
   useEffect(() => {
     // The newest one won't be for long: the address says which it was.
     if (!of && newest) set({ of: newest }, "replace");
@@ -27,16 +32,17 @@ export function Analysis() {
     <>
       <h1>Analysis</h1>
       <Fetched of={journal} again={again}>
-        {({ experiments }) => {
+        {({ experiments: all }) => {
+          const experiments = all.filter(compares);
           const first = experiments[0];
-          if (!first) {
+          if (all.length === 0 || (!first && !of)) {
             return (
               <p class="quiet">
-                The journal is empty. <a href="/experiment">Start an experiment</a>, and come back to look at it.
+                {all.length ? "The journal has no experiment that compares settings." : "The journal is empty."} <a href="/experiment">Start an experiment</a>, and come back to look at it.
               </p>
             );
           }
-          const id = of || first.id;
+          const id = of || first!.id;
           const names = experiments.map(({ id, target, started_unix_us }): [string, string] => [id, `${target}, ${when(started_unix_us)} (${id})`]);
           const listed = (id: string): [string, string][] => (id && !names.some(([name]) => name === id) ? [[id, id]] : []);
           return (
@@ -46,7 +52,7 @@ export function Analysis() {
                 <Choice label="Compare with" size="long" value={against} set={(id) => set({ with: id }, "push")} options={[["", "nothing"], ...listed(against), ...names.filter(([other]) => other !== id)]} />
               </div>
               <div class="buttons">
-                <a class="button" href={`/report/${encodeURIComponent(id)}`}>
+                <a class="button" href={leadsTo({ id, kind: all.find((one) => one.id === id)?.kind ?? "" })}>
                   Its report: to keep, to share, to delete
                 </a>
               </div>
@@ -72,16 +78,12 @@ function One({ id }: { id: string }) {
   return (
     <>
       <Fetched of={report} again={again}>
-        {(report) =>
-          report.arms ? (
-            <>
-              <Verdict report={report} />
-              <Ratios arms={report.arms} />
-            </>
-          ) : (
-            <p>Not shown on the page yet. Run: windtunnel report {id}</p>
-          )
-        }
+        {(report) => (
+          <>
+            <Answer id={id} report={report} />
+            {report.arms && <Ratios arms={report.arms} />}
+          </>
+          )}
       </Fetched>
       <Fetched of={samples} again={samplesAgain}>
         {(samples) => (

@@ -17,30 +17,34 @@ export function Past({ part: id }: { part: string }) {
   useEffect(() => {
     if (elsewhere) go(leadsTo({ id, kind: "traffic" }), "replace");
   }, [elsewhere]);
-  if (elsewhere) return null;
+  // A beginning of a name, or `last`, is another experiment's tomorrow.
+  const whole = report.state === "done" && "id" in report.data && typeof report.data.id === "string" ? report.data.id : id;
+  useEffect(() => {
+    if (!elsewhere && whole !== id) go(`/report/${encodeURIComponent(whole)}`, "replace");
+  }, [elsewhere, whole]);
+  if (elsewhere || whole !== id) return null;
   return (
     <>
       <h1>Report</h1>
       <p class="lead mono">{id}</p>
       {report.state === "done" && <Actions id={id} report={report.data} files />}
       <Fetched of={report} again={again}>
-        {(report) =>
-          report.arms ? (
-            <Verdict report={report} />
-          ) : isControls(report) ? (
-            <ComparedControls report={report} />
-          ) : isProof(report) ? (
-            <Proved report={report} />
-          ) : isStacks(report) ? (
-            <ComparedStacks report={report} />
-          ) : (
-            <p>
-              The page has no picture of this kind of experiment. <a href={`/api/v1/reports/${encodeURIComponent(id)}/html`}>Download its report</a>, or run <code>windtunnel report {id}</code>.
-            </p>
-          )
-        }
+        {(report) => <Answer id={id} report={report} />}
       </Fetched>
     </>
+  );
+}
+
+/** What came of an experiment of any kind. */
+export function Answer({ id, report }: { id: string; report: Report }) {
+  if (report.arms) return <Verdict report={report} />;
+  if (isControls(report)) return <ComparedControls report={report} />;
+  if (isProof(report)) return <Proved report={report} />;
+  if (isStacks(report)) return <ComparedStacks report={report} />;
+  return (
+    <p>
+      The page has no picture of this kind of experiment. <a href={`/api/v1/reports/${encodeURIComponent(id)}/html`}>Download its report</a>, or run <code>windtunnel report {id}</code>.
+    </p>
   );
 }
 
