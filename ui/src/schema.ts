@@ -2450,7 +2450,7 @@ export type TrafficAllocation = "fixed" | "mixed";
 
 /** One arm's connections. */
 export type TrafficArmReport = {
-  /** Connections that were reset or timed out, of those recorded. */
+  /** Connections that were reset or timed out, of those with an outcome. */
   aborted_share?: number | null;
   /** Connections that were given it. */
   assigned: number;
@@ -2462,6 +2462,8 @@ export type TrafficArmReport = {
   not_compliant: number;
   /** Of those, still without an outcome. */
   open: number;
+  /** Connections that the shares, the evidence and the classes are of: those that have ended, and those still open that were as old as the cohort's age when they were looked at. `null` in reports of versions before this was told. */
+  outcomes?: number | null;
   /** Of those, with an outcome. */
   recorded: number;
   /** Responses that were timed by themselves; `null` where only whole connections are. */
@@ -2474,7 +2476,7 @@ export type TrafficArmReport = {
   set_errors: number;
   /** What it sets. */
   settings: ArmSettings;
-  /** Connections that weren't finished at the cohort's age, of those recorded. */
+  /** Connections that weren't finished at the cohort's age, of those with an outcome. */
   unfinished_share?: number | null;
 };
 
@@ -2541,6 +2543,14 @@ export type TrafficEffect = {
   units: number;
 };
 
+/** An experiment on connections that is under way in this network namespace. */
+export type TrafficElsewhere = {
+  /** Its name. */
+  id: string;
+  /** The local ports. */
+  ports: Array<number>;
+};
+
 /** What an experiment may expect if the gain is so large. */
 export type TrafficExpectation = {
   /** Connections, of all arms together, after which half of the experiments claim it. */
@@ -2593,6 +2603,8 @@ export type TrafficInclusion = "private" | "administrator" | "own-cc";
 
 /** The experiments that are under way. Its JSON is the contract of `windtunnel traffic status --json`. */
 export type TrafficList = {
+  /** Those of other journals in this network namespace. */
+  elsewhere?: Array<TrafficElsewhere>;
   /** Whether routing rules of an experiment stand here that was killed with its guard; they steer nobody. */
   rules_left: boolean;
   /** All of them. */
@@ -2601,6 +2613,18 @@ export type TrafficList = {
   schema_version: number;
   /** Whether this host has a setting of an experiment that was killed with its guards. */
   settings_left: boolean;
+};
+
+/** What is known of why no unit has bet. */
+export type TrafficNoData = {
+  /** Connections that were given an arm. */
+  assigned: number;
+  /** Whether the experiment has ended, so that nothing will come any more. */
+  ended: boolean;
+  /** Epochs with connections that were old enough to be looked at. */
+  epochs: number;
+  /** Connections that were left alone. */
+  left_alone: number;
 };
 
 /** The connections that are open on a server's ports now: how those would be dealt with that come next. */
@@ -2665,6 +2689,7 @@ export type TrafficReport = {
   id: string;
   /** What to do now, the first first. */
   next?: Array<TrafficStep>;
+  no_data?: TrafficNoData | null;
   /** [`TRAFFIC_SCHEMA_VERSION`]. */
   schema_version: number;
   /** Whether the experiment itself can be trusted. */
@@ -2744,6 +2769,8 @@ export type TrafficStep = {
 
 /** Which experiments were ended. Its JSON is the contract of `windtunnel traffic stop --json`. */
 export type TrafficStop = {
+  /** Those of other journals in this network namespace, which go on. */
+  elsewhere?: Array<TrafficElsewhere>;
   /** Whether routing rules were removed that an experiment had left which was killed with its guard. */
   rules_removed: boolean;
   /** The version of this object. */
