@@ -11,7 +11,7 @@ use crate::read::{Survey, buffer_of_window, host_value, link_value, route_value}
 use crate::route_text::{self, FEATURE_ECN, Names};
 use crate::snapshot::{CHOSEN, DevicePart, QdiscState, RouteIndex, is_unicast, route_key};
 use crate::system::System;
-use sizes::headers_of;
+use sizes::{headers_of, too_small_for_ipv6};
 use std::collections::{BTreeMap, BTreeSet};
 use wt_sys::link::Link;
 use wt_sys::route::{Metric, PROTO_RA, Route, TABLE_MAIN};
@@ -130,6 +130,9 @@ impl Builder<'_> {
         let names = || self.survey.devices.links.iter().map(|link| link.name.as_str());
         let mut near = nearest(name, names());
         near.truncate(1);
+        if near.is_empty() && name.contains('.') {
+            return PlanError::HostName { text: name.to_owned() };
+        }
         if near.is_empty() {
             near = names().map(str::to_owned).collect();
         }
@@ -300,7 +303,7 @@ impl Builder<'_> {
             if route.protocol() == PROTO_RA {
                 left_out = format!("{name} comes from router advertisements, and the kernel rewrites it with each");
                 self.skip(knob, &left_out);
-            } else if let Some(text) = self.too_small_for_ipv6(knob, route, asked) {
+            } else if let Some(text) = too_small_for_ipv6(knob, route.is_v6(), asked) {
                 left_out = format!("{name}: {text}");
                 self.skip(knob, &left_out);
             } else {
@@ -313,11 +316,6 @@ impl Builder<'_> {
 
     fn skip(&mut self, knob: &Knob, text: &str) {
         self.plan.skipped.push(Risk { key: knob.name.to_owned(), text: text.to_owned() });
-    }
-
-    fn too_small_for_ipv6(&self, knob: &Knob, route: &Route, asked: &Value) -> Option<String> {
-        let small = asked.number().is_some_and(|mtu| mtu < u64::from(IPV6_LEAST_MTU));
-        (knob.name == "mtu" && route.is_v6() && small).then(|| "IPv6 has no MTU below 1280 (RFC 8200)".to_owned())
     }
 
     /// `old` is the route that holds now, `new` the one that is to have the setting.

@@ -58,6 +58,12 @@ pub enum PlanError {
         /// The nearest name, or else all.
         nearest: Vec<String>,
     },
+    /// It looks like the name of a host, and places are addresses.
+    #[error("there is no device \"{text}\", and names of hosts aren't looked up here")]
+    HostName {
+        /// What was written.
+        text: String,
+    },
     /// It looks like an address or a network, and is none.
     #[error("\"{text}\" is neither an address nor a network: IPv4 has /0 to /32, IPv6 /0 to /128")]
     BadTarget {

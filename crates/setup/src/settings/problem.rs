@@ -1,7 +1,7 @@
 use wt_host::{ApplyOutcome, KnobError, PlanError, RequestError, StoreError, TxnError};
 use wt_problem::{Fault, Problem};
 use wt_sys::SysError;
-use wt_units::shell_word_of_os;
+use wt_units::{shell_word, shell_word_of_os};
 
 /// The command line with `sudo` before it.
 fn with_sudo() -> String {
@@ -56,6 +56,8 @@ pub(super) fn plan(error: &PlanError) -> Problem {
         PlanError::BadTarget { .. } => {
             Problem::usage(text).hint("name a target, --to 192.0.2.1, or a device, --to eth0")
         }
+        PlanError::HostName { text: name } => Problem::usage(text)
+            .hint(format!("name an address of it, --to 192.0.2.1: getent ahosts {} shows them", shell_word(name))),
         PlanError::NoDevice { .. } => Problem::usage(text).hint("windtunnel settings show lists the devices"),
         PlanError::NoDefaultRoute { .. } => {
             Problem::environment(text).hint("name a target, --to 192.0.2.1, or a device, --to eth0")
@@ -132,7 +134,10 @@ pub(super) fn txn(error: &TxnError) -> Problem {
             Problem::environment(text).hint(format!("windtunnel settings undo {id}, and apply it again"))
         }
         TxnError::TooLate { .. } => Problem::environment(text).hint("apply it again, with a longer --confirm-within"),
-        TxnError::NotInForce { .. } | TxnError::OtherNetwork { .. } | TxnError::Later { .. } => Problem::usage(text),
+        TxnError::NotInForce { .. } | TxnError::Later { .. } => Problem::usage(text),
+        TxnError::OtherNetwork { id, .. } => Problem::usage(text).hint(format!(
+            "run it there: ip netns exec NAME, or nsenter --net=…; if that namespace is gone, forget {id} leaves everything as it is"
+        )),
         TxnError::NotPersistent { source } => {
             let failure = system(source);
             let hint = failure.hint.unwrap_or_else(|| "make the file writable and confirm again".to_owned());

@@ -276,6 +276,8 @@ fn wrong_arguments_say_what_would_be_right() {
         ("plan initcwn=5", 2, "did you mean initcwnd"),
         ("plan initcwnd=5000", 2, "1 to 1000"),
         ("plan initcwnd=20 --to v9", 2, "there is no device \"v9\": there are lo, v1, v0"),
+        ("plan initcwnd=20 --to example.org", 2, "getent ahosts example.org"),
+        ("plan mtu=1200 --to 2001:db8:80::1", 2, "IPv6 has no MTU below 1280"),
         ("plan sack=on --to 10.0.0.9", 2, "it can be set for the whole host"),
         ("plan sack=on sack=off", 2, "given twice"),
         ("plan", 2, "nothing to change"),

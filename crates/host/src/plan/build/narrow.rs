@@ -1,4 +1,5 @@
 use super::Builder;
+use super::sizes::too_small_for_ipv6;
 use crate::change::Risk;
 use crate::knob::{Knob, Value};
 use crate::plan::{PlanError, masked};
@@ -21,6 +22,9 @@ impl Builder<'_> {
         let bits = bits.unwrap_or(host_bits);
         let wanted = (masked(address, bits), bits);
         let target = if bits == host_bits { address.to_string() } else { format!("{}/{bits}", wanted.0) };
+        if let Some(instead) = too_small_for_ipv6(knob, address.is_ipv6(), asked) {
+            return Err(PlanError::WrongPlace { key: knob.name, place: format!("a route to {target}"), instead });
+        }
         self.check_table(knob, wanted, &target)?;
         let exact = self.plan.wanted.routes.iter().filter(|route| {
             route.destination() == wanted && route.table() == TABLE_MAIN && route.tos() == 0 && is_unicast(route)

@@ -1,13 +1,20 @@
 //! Bytes that follow from the MTU and the MSS of routes and devices, the plan included.
 
 use super::Builder;
-use crate::knob::Value;
+use crate::knob::{Knob, Value};
+use crate::plan::IPV6_LEAST_MTU;
 use crate::snapshot::route_key;
 use wt_sys::route::{Metric, Route};
 use wt_units::FullPacket;
 
 /// Headers that the MSS leaves room for: IPv4 or IPv6, and TCP, without options (RFC 6691).
 const HEADERS: [(bool, u64); 2] = [(false, 40), (true, 60)];
+
+/// Why a route can't have this MTU, if IPv6 has none so small: the kernel takes it, and what comes in and other programs don't keep to it.
+pub(super) fn too_small_for_ipv6(knob: &Knob, is_v6: bool, asked: &Value) -> Option<String> {
+    let small = asked.number().is_some_and(|mtu| mtu < u64::from(IPV6_LEAST_MTU));
+    (knob.name == "mtu" && is_v6 && small).then(|| "IPv6 has no MTU below 1280 (RFC 8200)".to_owned())
+}
 
 impl Builder<'_> {
     /// The largest payload of segments that come in over a route, the plan included.
