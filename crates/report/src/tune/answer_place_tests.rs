@@ -18,7 +18,8 @@ fn an_mss_that_makes_an_upload_faster_is_set_as_the_mtu_and_that_of_a_download_a
     // Timestamps take 12 bytes.
     let cut =
         |case: &mut Case| case.story.records.iter_mut().for_each(|record| record.outcome.observed.mss = Some(988));
-    (cut(&mut up), cut(&mut down));
+    cut(&mut up);
+    cut(&mut down);
     (up.tunnel, down.tunnel) = ("live", "live");
     for record in &mut up.story.records {
         let amount = Amount::Time(Duration::from_secs(3));
