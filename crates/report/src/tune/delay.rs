@@ -157,7 +157,8 @@ impl DelayReport {
             words::odds(self.evidence),
             words::odds(self.within_evidence),
             words::percent(self.epsilon * 100.0),
-            words::odds(self.needed),
+            // One over a share of 5 %, which no fraction of two has exactly.
+            words::odds((self.needed * 1e6).round() / 1e6),
             counted(self.rounds, "round")
         )
     }
