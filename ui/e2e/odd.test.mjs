@@ -15,6 +15,31 @@ const listed = (page, experiments) =>
   page.route(/\/api\/v1\/journal(\?.*)?$/, (route) => route.fulfill({ contentType: "application/json", body: JSON.stringify({ schema_version: 1, experiments }) }));
 const given = (page, path, body) => page.route(`**/api/v1/${path}`, (route) => route.fulfill({ contentType: "application/json", body: JSON.stringify(body) }));
 
+test("an experiment whose time can't be one takes no other with it", async () => {
+  const { page, complaints } = await open("calculator");
+  await listed(page, [experiment({ answer: "Set rwin." }), experiment({ id: "odd", answer: "Keep it.", started_unix_us: 9.2e18 })]);
+  await page.goto(`${served().url}history`);
+  await page.getByText("2 experiments", { exact: true }).waitFor();
+  await page.getByRole("region", { name: "Experiments" }).getByText("?", { exact: true }).waitFor();
+  const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Download CSV" }).click()]);
+  assert.equal(readFileSync(await file.path(), "utf8").trim().split("\n").length, 3);
+  await page.goto(`${served().url}analysis?of=none`);
+  await page.getByLabel("Experiment", { exact: true }).locator("option", { hasText: "adsl, ? (odd)" }).waitFor({ state: "attached" });
+  await page.goto(served().url);
+  await page.getByRole("heading", { name: "Your last verdict" }).waitFor();
+  assert.deepEqual(complaints.filter((text) => !text.includes("Failed to load resource")), []);
+  await page.context().close();
+});
+
+test("what can't be shown says so in its place, and leaves the rest", async () => {
+  const { page } = await open("calculator");
+  await listed(page, null);
+  await page.goto(`${served().url}history`);
+  await page.getByText("This can't be shown.").waitFor();
+  await page.getByRole("heading", { name: "Changes of this host" }).waitFor();
+  await page.context().close();
+});
+
 test("a run that the server has no longer is no sign that it was started again", async () => {
   const { page } = await open("path?run=feedfacecafe");
   await page.getByText("This server no longer has that probe: it keeps the last 16, and none from before it was started.").waitFor();

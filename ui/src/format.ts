@@ -73,8 +73,12 @@ export function change(ratio: number | null | undefined): string {
   return `${ratio < 1 ? "−" : "+"}${percent >= 9.95 ? percent.toFixed(0) : percent.toFixed(1)} %`;
 }
 
-/** When, in the reader's own time zone. */
-export const when = (unixUs: number): string => LOCAL.format(unixUs / 1e3);
+/** Whether it is a time that calendars have. */
+const isTime = (unixUs: number): boolean => !Number.isNaN(new Date(unixUs / 1e3).getTime());
+/** When, in the reader's own time zone; "?" of what can't be a time. */
+export const when = (unixUs: number): string => (isTime(unixUs) ? LOCAL.format(unixUs / 1e3) : "?");
+/** When, in UTC, for files; empty of what can't be a time. */
+export const iso = (unixUs: number): string => (isTime(unixUs) ? new Date(unixUs / 1e3).toISOString() : "");
 
 /** A setting's value. */
 export function value(of: unknown): string {

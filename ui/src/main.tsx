@@ -3,6 +3,7 @@ import { useEffect } from "preact/hooks";
 import { takeToken } from "./api";
 import { PendingBar } from "./change";
 import { useConnection } from "./connection";
+import { Shown } from "./parts";
 import { follow, useAddress } from "./route";
 import "./style.css";
 import { Analysis } from "./views/analysis";
@@ -115,7 +116,13 @@ function App() {
         <PendingBar />
       </div>
       <main id="main" tabIndex={-1}>
-        {way ? <way.view key={`${way.path}/${part}`} part={part} /> : <Nowhere pathname={pathname} />}
+        {way ? (
+          <Shown key={`${way.path}/${part}`}>
+            <way.view part={part} />
+          </Shown>
+        ) : (
+          <Nowhere pathname={pathname} />
+        )}
       </main>
     </>
   );

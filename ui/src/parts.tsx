@@ -1,5 +1,5 @@
 import { cloneElement, type ComponentChildren, type VNode } from "preact";
-import { useEffect, useId, useState } from "preact/hooks";
+import { useEffect, useErrorBoundary, useId, useState } from "preact/hooks";
 import { get, problemOf, type Problem } from "./api";
 import { useConnection } from "./connection";
 import { plain } from "./words";
@@ -166,14 +166,21 @@ export function Figure(props: { name: string; children: ComponentChildren }) {
   );
 }
 
-/** A part of a view. */
+/** A part of a view. What can't be shown in it takes no other part with it. */
 export function Section(props: { id: string; title: ComponentChildren; class?: string; children: ComponentChildren }) {
   return (
     <section class={props.class ?? ""} aria-labelledby={props.id}>
       <h2 id={props.id}>{props.title}</h2>
-      {props.children}
+      <Shown>{props.children}</Shown>
     </section>
   );
+}
+
+/** What is shown, or that it can't be, and why: an error in it would leave nothing, and say nothing. */
+export function Shown({ children }: { children: ComponentChildren }) {
+  const [error, again] = useErrorBoundary((error) => console.error(error));
+  if (error === undefined) return <>{children}</>;
+  return <Trouble problem={{ what: "This can't be shown.", cause: String(error), hint: "the command line, which has the same" }} again={again} />;
 }
 
 /** A list of sentences, if there are any. */

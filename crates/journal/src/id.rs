@@ -37,6 +37,11 @@ pub(crate) fn parse_iso_time(text: &str) -> Option<i64> {
     Some((days * 86_400 + seconds) * 1_000_000 + micros)
 }
 
+/// Whether a time, µs since 1970, is one of the years 1 to 9999, which calendars of other programs have, too.
+pub(crate) fn is_time(unix_us: i64) -> bool {
+    (-62_135_596_800_000_000..=253_402_300_799_999_999).contains(&unix_us)
+}
+
 /// A time, µs since 1970, as the calendar has it in UTC; what is beyond the year 9999 counts as its end.
 fn utc(unix_us: i64) -> DateTime {
     EPOCH.saturating_add(SignedDuration::from_micros(unix_us))

@@ -1,6 +1,6 @@
 use crate::export::SCHEMA_VERSION;
 use crate::from_flent::{FlentFile, Metadata};
-use crate::id::fault;
+use crate::id::{fault, is_time};
 use crate::{Filter, Journal, JournalError, State, StoredExperiment, WithSamples};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -82,6 +82,10 @@ impl ImportOutcome {
             self.refused.push((id, format!("trial {} is of settings that it doesn't list", trial.id)));
             return Ok(());
         }
+        if let Some(time) = times(experiment, trials).find(|time| !is_time(*time)) {
+            self.refused.push((id, format!("{time} µs since 1970 is no time of the years 1 to 9999")));
+            return Ok(());
+        }
         match journal.load(&id) {
             Ok(own) if own.id == id => {
                 if is_same(journal, &own, experiment, trials)? {
@@ -111,6 +115,12 @@ impl ImportOutcome {
             Err(error) => Err(error),
         }
     }
+}
+
+/// When an experiment and its trials began, and when it ended, µs since 1970.
+fn times(experiment: &StoredExperiment, trials: &[TrialRecord]) -> impl Iterator<Item = i64> {
+    let begun = trials.iter().map(|trial| trial.started_unix_us);
+    [experiment.started_unix_us].into_iter().chain(experiment.ended_unix_us).chain(begun)
 }
 
 /// Whether an experiment is the one that is here: it began at the same time on the same target, and has as many trials that

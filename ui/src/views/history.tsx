@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { post } from "../api";
 import { Token } from "../change";
-import { when } from "../format";
+import { iso, when } from "../format";
 import { changed, onChanged } from "../host";
 import { csv, keepFile } from "../keep";
 import { Choice, Fetched, Section, Table, Text, Trouble, useDoing, useGet } from "../parts";
@@ -75,7 +75,7 @@ function Listed({ all }: { all: Experiment[] }) {
   }, [shown, rows]);
   const keep = (): void => {
     const head = ["experiment", "kind", "begun", "path", "where", "workload", "verdict", "answer", "setting", "change_percent", "trials", "state", "comment"];
-    const cells = shown.map((one) => [one.id, one.kind, new Date(one.started_unix_us / 1e3).toISOString(), one.target, one.tunnel, one.workload, outcome(one), one.answer, one.setting, one.change_bp == null ? null : one.change_bp / 100, one.trials, one.state, one.comment]);
+    const cells = shown.map((one) => [one.id, one.kind, iso(one.started_unix_us), one.target, one.tunnel, one.workload, outcome(one), one.answer, one.setting, one.change_bp == null ? null : one.change_bp / 100, one.trials, one.state, one.comment]);
     keepFile("experiments.csv", csv([head, ...cells]));
   };
   return (
@@ -154,7 +154,7 @@ function HostChanges() {
 }
 
 /** A time of the store, in the reader's own time zone. */
-const local = (utc: string | null | undefined): string => (utc && !Number.isNaN(Date.parse(utc)) ? when(Date.parse(utc) * 1e3) : "?");
+const local = (utc: string | null | undefined): string => (utc ? when(Date.parse(utc) * 1e3) : "?");
 
 /** The changes with their old values' way back: one click undoes. */
 function Undoable({ changes }: { changes: Changes["changes"] }) {

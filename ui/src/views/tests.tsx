@@ -1,6 +1,6 @@
 import { post } from "../api";
 import { Token } from "../change";
-import { count, when } from "../format";
+import { count, iso, when } from "../format";
 import { AsCommand, command, csv, keepFile, word } from "../keep";
 import { leadsTo } from "../outcome";
 import { Check, Choice, Fetched, Figure, Section, Table, Text, Trouble, useDoing, useGet } from "../parts";
@@ -114,7 +114,7 @@ function One({ id }: { id: string }) {
 /** A log: server by server, and line by line. */
 function Lines({ of }: { of: Logged }) {
   const [{ units }, set] = useQuery({ units: "" });
-  const rows = of.tests.map((test) => [test.number, new Date(test.started_unix_us / 1e3).toISOString(), test.server, test.address, test.status, test.bytes, test.seconds, test.goodput_bps, test.connect_us, test.min_rtt_us, test.retransmits, test.mss, test.rwin_max]);
+  const rows = of.tests.map((test) => [test.number, iso(test.started_unix_us), test.server, test.address, test.status, test.bytes, test.seconds, test.goodput_bps, test.connect_us, test.min_rtt_us, test.retransmits, test.mss, test.rwin_max]);
   const head = ["number", "begun", "server", "address", "status", "bytes", "seconds", "goodput_bps", "connect_us", "min_rtt_us", "retransmits", "mss", "rwin_max"];
   return (
     <>

@@ -52,6 +52,13 @@ pub(super) fn another_experiment_of_the_same_name_and_nonsense_are_refused_and_c
         file["experiment"]["id"] = json!(id);
         assert_eq!(import_json(to, file.to_string().as_bytes()).unwrap().refused.len(), 1, "{id}");
     }
+    file["experiment"]["id"] = json!("c");
+    for time in ["/experiment/started_unix_us", "/experiment/ended_unix_us", "/trials/0/started_unix_us"] {
+        let mut odd = file.clone();
+        *odd.pointer_mut(time).unwrap() = json!(9_200_000_000_000_000_000_i64);
+        let imported = import_json(to, odd.to_string().as_bytes()).unwrap();
+        assert!(imported.refused[0].1.contains("is no time"), "{time}: {imported:?}");
+    }
     file["schema_version"] = json!(2);
     for text in ["", " \n", "{}", "[1]", "{", "nonsense", &file.to_string(), "\u{0}"] {
         let error = import_json(to, text.as_bytes()).unwrap_err();
