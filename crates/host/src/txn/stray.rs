@@ -18,11 +18,10 @@ pub(crate) fn strays(checkpoint: &Checkpoint, now: &Snapshot) -> Vec<Drift> {
         let around = leading_without(copy, now);
         let first = around.first()?;
         // One that was there before and wasn't followed says nothing, as long as the one that was followed is there, too.
-        let is_new = around.iter().all(|route| before.same(route).is_none());
-        let is_kept = present.get_hex(origin).is_some_and(|route| route.hops() == made.hops());
-        let strays = made.hops() == copy.hops()
-            && around.iter().all(|route| route.hops() != copy.hops())
-            && (is_new || !is_kept);
+        let was_there = |route: &&Route| before.all(&route.key()).iter().any(|other| same_way(other, route));
+        let is_new = !around.iter().any(was_there);
+        let is_kept = present.get_hex(origin).is_some_and(|route| same_way(route, made));
+        let strays = same_way(made, copy) && !around.iter().any(|route| same_way(route, copy)) && (is_new || !is_kept);
         let note = || {
             let other = route_text::short(first, &names);
             format!("still leads where it did then, while everything around it follows \"{other}\"")
@@ -37,6 +36,12 @@ pub(crate) fn strays(checkpoint: &Checkpoint, now: &Snapshot) -> Vec<Drift> {
         })
     };
     checkpoint.changes.iter().filter_map(row).collect()
+}
+
+/// Whether two routes lead over the same hops. Of several hops the kernel names the one first that it was asked for.
+fn same_way(a: &Route, b: &Route) -> bool {
+    let (a, b) = (a.hops(), b.hops());
+    a.len() == b.len() && a.iter().all(|hop| b.contains(hop))
 }
 
 /// The routes of the main table that packets would follow without this one: the narrowest of those that are wider, by priority; several
