@@ -1,4 +1,5 @@
 //! Answers of the API hold to the schemas of its document.
+#![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use serde_json::Value;
 use std::path::Path;

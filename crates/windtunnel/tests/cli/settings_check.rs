@@ -36,7 +36,7 @@ fn journal_of(folder: &Path, id: &str, address: &str, settings: &Settings, kerne
         config: ExperimentConfig::from(config),
         path: PathFacts { rtt_us, pmtu: 1_500, ..PathFacts::default() },
         started_unix_us: 1_700_000_000_000_000,
-        ..NewExperiment::new(id, &format!("{address}:8080"), "live")
+        ..NewExperiment::new(id, format!("{address}:8080"), "live")
     };
     let mut journal = SqliteJournal::open(&folder.join("journal")).unwrap();
     journal.create_experiment(&new).unwrap();

@@ -258,7 +258,8 @@ fn an_interrupted_start_and_a_dry_run_journal_nothing() {
     let dry = ran(windtunnel(home.path()).args(["tune", "--lab", "adsl", "--dry-run"]).output().unwrap());
     assert_eq!(dry.code, 0, "{}", dry.err);
     assert!(dry.out.contains("rwin=") && dry.out.contains("mtu=1444"), "{}", dry.out);
-    let stream = windtunnel(home.path()).args(["tune", "--lab", "adsl", "--dry-run", "--json-stream"]).output().unwrap();
+    let stream =
+        windtunnel(home.path()).args(["tune", "--lab", "adsl", "--dry-run", "--json-stream"]).output().unwrap();
     let plan: Value = serde_json::from_str(ran(stream).out.lines().last().unwrap()).unwrap();
     assert!(plan["arms"].as_array().is_some_and(|arms| arms.len() > 1), "{plan}");
     assert!(!home.path().join("data").exists());
