@@ -2462,7 +2462,7 @@ export type TrafficArmReport = {
   not_compliant: number;
   /** Of those, still without an outcome. */
   open: number;
-  /** Connections that the shares, the evidence and the classes are of: those that have ended, and those still open that were as old as the cohort's age when they were looked at. `null` in reports of versions before this was told. */
+  /** Connections that the shares, the evidence and the classes are of: those that have ended, and those still open that were as old as the cohort's age when they were looked at. Left out where they are those recorded, and in reports of versions before this was told. */
   outcomes?: number | null;
   /** Of those, with an outcome. */
   recorded: number;

@@ -63,7 +63,7 @@ impl TrafficAnalysis {
             recorded: counts.recorded,
             missed: counts.assigned.saturating_sub(counts.recorded + counts.open),
             open: counts.open,
-            outcomes: Some(figures.recorded),
+            outcomes: (counts.open > 0 || figures.recorded != counts.recorded).then_some(figures.recorded),
             set_errors: figures.set_errors.max(counts.set_errors),
             not_compliant: figures.not_compliant.max(counts.not_compliant),
             retransmitted_share: share(figures.retransmitted, figures.segments),

@@ -76,7 +76,7 @@ pub struct TrafficArmReport {
     /// Of those, still without an outcome.
     pub open: u64,
     /// Connections that the shares, the evidence and the classes are of: those that have ended, and those still open that were as old as
-    /// the cohort's age when they were looked at. `null` in reports of versions before this was told.
+    /// the cohort's age when they were looked at. Left out where they are those recorded, and in reports of versions before this was told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcomes: Option<u64>,
     /// For which the kernel refused at least one setting.

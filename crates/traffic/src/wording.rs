@@ -127,7 +127,8 @@ impl TrafficReport {
 
     /// Those that are open, where this is told of connections with an outcome: they are among these once they are old enough.
     fn open_line(&self) -> Option<String> {
-        let are_told = self.arms.iter().any(|arm| arm.open > 0) && self.arms.iter().all(|arm| arm.outcomes.is_some());
+        let are_told = self.arms.iter().any(|arm| arm.open > 0)
+            && self.arms.iter().all(|arm| arm.open == 0 || arm.outcomes.is_some());
         let open: Vec<String> = self.arms.iter().map(|arm| format!("{} with {}", arm.open, arm.name)).collect();
         are_told.then(|| {
             format!("Open: {}; those as old as the experiment's age count as they were then.", open.join(", "))

@@ -221,7 +221,7 @@ fn the_json_keeps_its_names_and_reads_back() {
     let keys = |value: &serde_json::Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ");
     let all = "arms backend classes effects guardrails id next schema_version self_checks unit verdict";
     assert_eq!(keys(&json), all);
-    let arm = "aborted_share assigned missed name not_compliant open outcomes recorded responses retransmitted_share rto_per_1000 \
+    let arm = "aborted_share assigned missed name not_compliant open recorded responses retransmitted_share rto_per_1000 \
                set_errors settings unfinished_share";
     assert_eq!(keys(&json["arms"][0]), arm);
     assert_eq!(keys(&json["verdict"]), "arm at_least claim evidence kind needed ratio text");
