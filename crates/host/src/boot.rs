@@ -83,6 +83,17 @@ pub(crate) fn ends_with_the_boot(system: &mut dyn System, name: &str) -> SysResu
     Ok((!enabled).then_some(why))
 }
 
+/// Whether systemd starts this system, so that a unit can hold what the next boot would end.
+///
+/// # Source
+/// `sd_booted(3)`: the directory `/run/systemd/system` is there.
+///
+/// # Errors
+/// When the directory can't be looked at.
+pub(crate) fn has_systemd(system: &mut dyn System) -> SysResult<bool> {
+    Ok(system.ownership(Path::new("/run/systemd/system"))?.is_some())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

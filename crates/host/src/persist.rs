@@ -4,7 +4,6 @@
 /// Settings of connections with a target, from the boot on.
 mod held;
 
-pub(crate) use held::has_systemd;
 pub use held::hold_connections;
 
 use crate::boot::ends_with_the_boot;

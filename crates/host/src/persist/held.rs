@@ -2,7 +2,7 @@
 //! BPF program again before the network comes up.
 
 use super::PersistencePlan;
-use crate::boot::{UNITS, others_can_change, unit_path, unit_word};
+use crate::boot::{UNITS, has_systemd, others_can_change, unit_path, unit_word};
 use crate::change::{Checkpoint, FileChange, Risk, ScopeName};
 use crate::hex::to_hex;
 use crate::knob::{ALL, ConnectionKnob, Knob, Value};
@@ -49,17 +49,6 @@ fn texts(program: &str, target: &str, rule: &ConnectionRule) -> [String; 2] {
     let [unit, _] = paths(target);
     let wants = unit.file_name().unwrap_or_default().to_string_lossy().into_owned();
     [service, format!("{head}[Unit]\nWants={wants}\n")]
-}
-
-/// Whether systemd starts this system, so that a unit can hold what the next boot would end.
-///
-/// # Source
-/// `sd_booted(3)`: the directory `/run/systemd/system` is there.
-///
-/// # Errors
-/// When the directory can't be looked at.
-pub(crate) fn has_systemd(system: &mut dyn System) -> SysResult<bool> {
-    Ok(system.ownership(Path::new("/run/systemd/system"))?.is_some())
 }
 
 /// The files for what a change does to connections with targets; a note where systemd doesn't start this system.

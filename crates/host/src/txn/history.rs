@@ -143,7 +143,15 @@ pub fn verify(system: &mut dyn System, store: &Store, survey: &Survey) -> Result
         }
         report.checked.push(id);
         let mut drifted = drift(&checkpoint, &survey.snapshot, survey.kernel(), &here);
-        let mut strays = strays(&checkpoint, &survey.snapshot);
+        let stray = |(change, note): (&Change, String)| Drift {
+            id: checkpoint.id,
+            key: change.key.clone(),
+            target: change.target.clone(),
+            expected: change.new.clone(),
+            found: Some(change.new.clone()),
+            note: Some(note),
+        };
+        let mut strays: Vec<Drift> = strays(&checkpoint, &survey.snapshot).into_iter().map(stray).collect();
         strays.retain(|stray| !drifted.iter().any(|row| row.key == stray.key && row.target == stray.target));
         drifted.extend(strays);
         let places = checkpoint.changes.iter().map(|change| place(&change.key, &change.target, &change.place));

@@ -1,17 +1,17 @@
 //! Routes to single targets that a change made as copies of those that led there: they keep the way of that day, and nothing moves them
 //! with what they are copies of.
 
-use super::history::Drift;
 use crate::change::{Change, Checkpoint, Place};
 use crate::route_text::{self, Names};
 use crate::snapshot::{RouteIndex, Snapshot, is_unicast};
 use wt_sys::route::{Route, TABLE_MAIN};
 
-/// The settings of copies that still lead as they were made, while everything around them goes another way since.
-pub(crate) fn strays(checkpoint: &Checkpoint, now: &Snapshot) -> Vec<Drift> {
+/// The settings of copies that still lead as they were made, while everything around them goes another way since; each with a note that
+/// says so.
+pub(crate) fn strays<'a>(checkpoint: &'a Checkpoint, now: &Snapshot) -> Vec<(&'a Change, String)> {
     let [before, wanted, present] = [&checkpoint.before, &checkpoint.wanted, now].map(|s| RouteIndex::of(&s.routes));
     let names: Names = now.devices.iter().map(|(name, device)| (device.index, name.clone())).collect();
-    let row = |change: &Change| {
+    let row = |change: &'a Change| {
         let Place::Route(key) = &change.place else { return None };
         let origin = checkpoint.scope.copied.get(key)?;
         let (made, copy) = (wanted.get_hex(key)?, present.get_hex(key)?);
@@ -26,14 +26,7 @@ pub(crate) fn strays(checkpoint: &Checkpoint, now: &Snapshot) -> Vec<Drift> {
             let other = route_text::short(first, &names);
             format!("still leads where it did then, while everything around it follows \"{other}\"")
         };
-        strays.then(|| Drift {
-            id: checkpoint.id,
-            key: change.key.clone(),
-            target: change.target.clone(),
-            expected: change.new.clone(),
-            found: Some(change.new.clone()),
-            note: Some(note()),
-        })
+        strays.then(|| (change, note()))
     };
     checkpoint.changes.iter().filter_map(row).collect()
 }

@@ -2,6 +2,8 @@
 
 /// The answer in four lines.
 mod answer;
+/// What an answer has people type.
+mod answer_steps;
 /// Its words.
 mod answer_words;
 /// How the recommended settings are applied.

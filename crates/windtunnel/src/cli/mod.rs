@@ -2,6 +2,8 @@
 
 /// Forms in which a command answers.
 pub(crate) mod forms;
+/// Lines of examples and footnotes.
+pub(crate) mod help_lines;
 /// Flags of commands that probe.
 pub(crate) mod probe;
 /// Ctrl-C.

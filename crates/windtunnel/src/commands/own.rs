@@ -1,5 +1,6 @@
 //! `windtunnel self`: what packages carry beside the program, written by the program itself so that it can't differ.
 
+use crate::cli::help_lines::lines;
 use crate::edge::{Exit, Outcome, Problem};
 use clap::{Args, Command, Subcommand};
 use clap_complete::env::{Bash, EnvCompleter, Fish, Zsh};
@@ -72,7 +73,7 @@ fn with_examples(page: &str, behind: &str) -> String {
     let after = rest.find(SECTION).map_or("", |at| &rest[at..]);
     let mut text = String::new();
     let mut is_example = false;
-    for line in crate::program::behind_options(behind, EXAMPLE).iter().filter(|line| *line != "Examples:") {
+    for line in lines(behind, EXAMPLE).iter().filter(|line| *line != "Examples:") {
         if line.starts_with(' ') != is_example {
             is_example = !is_example;
             text.push_str(if is_example { "\n.nf" } else { "\n.fi" });

@@ -15,8 +15,6 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 /// Finds the TCP/IP settings that make a connection fastest, shows whether the
 /// difference is real, and applies them so that they can be undone.
-pub(crate) use help::behind_options;
-
 #[derive(Debug, Parser)]
 #[command(name = "windtunnel", version, propagate_version = true, verbatim_doc_comment)]
 pub(crate) struct Cli {

@@ -299,7 +299,7 @@ fn a_copy_of_a_route_strays_once_everything_around_it_goes_another_way() {
     ] {
         let found = strays(&checkpoint, &of(&routes));
         assert_eq!(found.len(), usize::from(wanted.is_some()), "{found:?}");
-        let note = found.first().map(ToString::to_string).unwrap_or_default();
+        let note = found.first().map(|(_, note)| note.clone()).unwrap_or_default();
         assert!(note.contains(wanted.unwrap_or_default()), "{note}");
     }
 }
