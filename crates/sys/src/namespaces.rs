@@ -138,20 +138,6 @@ fn unless_gone<T>(path: &Path, result: std::io::Result<T>) -> SysResult<Option<T
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wt_testing::require;
-
-    #[test]
-    fn a_network_namespace_is_alive_as_long_as_somebody_holds_it() {
-        let held = NetNs::create();
-        require!("privilege", held.as_ref().map(drop));
-        let all = live_network_cookies();
-        require!("privilege", all.as_ref().map(drop));
-        let (held, all) = (held.unwrap(), all.unwrap());
-        let cookie = held.run(network_cookie).unwrap().unwrap();
-        assert!(all.contains(&cookie) && all.contains(&network_cookie().unwrap()), "{cookie} {all:?}");
-        drop(held);
-        assert!(!live_network_cookies().unwrap().contains(&cookie));
-    }
 
     #[test]
     fn places_of_mounts_are_read_as_they_are_written() {

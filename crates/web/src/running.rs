@@ -286,7 +286,7 @@ fn find(app: &App, id: Place, kind: Option<Kind>) -> Result<Arc<Run>, ApiError> 
     let found = app.runs.find(&place(id)?).filter(|run| kind.is_none_or(|kind| kind == run.kind()));
     found.ok_or_else(|| {
         let (what, hint) = match kind {
-            None => ("has nothing of that name", "GET /api/v1/runs lists what it has"),
+            None => ("has no such run", "GET /api/v1/runs lists what it has"),
             Some(Kind::Experiment) => ("has no such experiment", "GET /api/v1/journal lists those of the past"),
             Some(_) => ("runs no such lab", "GET /api/v1/runs lists what it has"),
         };
