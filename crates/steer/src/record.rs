@@ -37,16 +37,6 @@ pub(crate) struct StoredReport {
     pub(crate) servers: Vec<ServerEvidence>,
 }
 
-impl StoredReport {
-    /// Of an experiment that has ended.
-    pub(crate) fn end(&mut self, config: &TrafficConfig) {
-        self.report.end(config);
-        if self.report.holdback.is_none() {
-            self.headline.clone_from(&self.report.verdict.text);
-        }
-    }
-}
-
 /// What lists of the journal show, in the words that they have for every experiment.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(default)]

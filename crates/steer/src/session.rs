@@ -346,7 +346,7 @@ impl Session<'_> {
         self.score(clock::monotonic_ns(), none_open)?;
         self.say_stopped();
         let mut kept = self.kept()?;
-        kept.end(self.config);
+        kept.report.end(self.config);
         self.say_holdback(&kept);
         let state = if cancel.is_cancelled() { State::Stopped } else { State::Finished };
         self.record.end(state, &kept)?;

@@ -68,32 +68,24 @@ pub(crate) fn steps(config: &TrafficConfig, report: &TrafficReport) -> Vec<Traff
 }
 
 impl TrafficReport {
-    /// Of an experiment that has ended: where nothing was shown since no unit has bet, it says why, and no longer to wait.
+    /// Of an experiment that has ended: where nothing was shown since no unit has bet, its text says why, and no longer to wait.
     pub fn end(&mut self, config: &TrafficConfig) {
         let Some(facts) = self.no_data.as_mut().filter(|facts| !facts.ended) else { return };
         facts.ended = true;
-        self.verdict.text = facts.why(config);
         self.next = steps(config, self);
     }
 }
 
 impl TrafficNoData {
-    /// Why an experiment that has ended shows nothing.
-    fn why(self, config: &TrafficConfig) -> String {
-        let age = wt_units::format_duration(config.age);
-        match self {
+    /// Why an experiment that has ended shows nothing; none while it runs.
+    pub(crate) fn why(self, unit: TrafficUnit) -> Option<String> {
+        self.ended.then(|| match self {
             Self { assigned: 0, left_alone: 0, .. } => "No connection came.".to_owned(),
-            Self { assigned: 0, left_alone, .. } => {
-                format!("No connection took part; left alone: {left_alone}.")
-            }
-            Self { epochs: 0, .. } => {
-                format!("It ended before an epoch was as old as a connection may become ({age}).")
-            }
-            _ if config.unit == TrafficUnit::Slot => {
-                "It ended before each arm had its turn in a block of slots.".to_owned()
-            }
+            Self { assigned: 0, left_alone, .. } => format!("No connection took part; left alone: {left_alone}."),
+            Self { epochs: 0, .. } => "It ended before an epoch was as old as a connection may become.".to_owned(),
+            _ if unit == TrafficUnit::Slot => "It ended before each arm had its turn in a block of slots.".to_owned(),
             _ => "It ended before connections of one arm could be compared with those of another.".to_owned(),
-        }
+        })
     }
 
     /// What to do then; none while it runs.
@@ -180,12 +172,7 @@ mod tests {
         for (left_alone, assigned, why, advice) in [
             (0, 0, "No connection came.", "Do: see whether the server listens"),
             (7, 0, "No connection took part; left alone: 7.", "--private takes in clients"),
-            (
-                7,
-                3,
-                "It ended before an epoch was as old as a connection may become (60s).",
-                "Do: run it again for longer",
-            ),
+            (7, 3, "It ended before an epoch was as old as a connection may become.", "Do: run it again for longer"),
         ] {
             let mut ended = report(left_alone, assigned);
             ended.end(&config);

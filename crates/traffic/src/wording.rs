@@ -72,7 +72,9 @@ impl TrafficReport {
     /// What is shown, how sure it is, what to do and what is claimed: a sentence each.
     #[must_use]
     pub fn answer(&self) -> [String; 4] {
-        let first = self.holdback.as_ref().map_or(&self.verdict.text, |holdback| &holdback.text);
+        let why = self.no_data.and_then(|facts| facts.why(self.unit));
+        let verdict = why.as_ref().unwrap_or(&self.verdict.text);
+        let first = self.holdback.as_ref().map_or(verdict, |holdback| &holdback.text);
         [first.clone(), self.how_sure(self.leading()), self.what_to_do(), self.what_is_claimed()]
     }
 

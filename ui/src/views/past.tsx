@@ -18,7 +18,7 @@ export function Past({ part: id }: { part: string }) {
     if (elsewhere) go(leadsTo({ id, kind: "traffic" }), "replace");
   }, [elsewhere]);
   // A beginning of a name, or `last`, is another experiment's tomorrow.
-  const whole = report.state === "done" && "id" in report.data && typeof report.data.id === "string" ? report.data.id : id;
+  const whole = report.state === "done" && "id" in report.data && typeof report.data.id === "string" && (id === "last" || report.data.id.startsWith(id)) ? report.data.id : id;
   useEffect(() => {
     if (!elsewhere && whole !== id) go(`/report/${encodeURIComponent(whole)}`, "replace");
   }, [elsewhere, whole]);
