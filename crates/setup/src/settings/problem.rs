@@ -136,7 +136,7 @@ pub(super) fn txn(error: &TxnError) -> Problem {
         TxnError::TooLate { .. } => Problem::environment(text).hint("apply it again, with a longer --confirm-within"),
         TxnError::NotInForce { .. } | TxnError::Later { .. } => Problem::usage(text),
         TxnError::OtherNetwork { id, .. } => Problem::usage(text).hint(format!(
-            "run it there: ip netns exec NAME, or nsenter --net=…; if that namespace is gone, forget {id} leaves everything as it is"
+            "run it there: ip netns exec NAME, or nsenter --net=…; if that namespace is gone, windtunnel settings forget {id} leaves everything as it is"
         )),
         TxnError::NotPersistent { source } => {
             let failure = system(source);
