@@ -2125,10 +2125,14 @@ export type ScreenPlan = {
   expected_s: number;
   /** The knobs with their two levels. */
   factors: Array<Factor>;
+  /** After how many rounds an effect shows at the earliest, however clear it is. */
+  fewest_rounds: number;
   /** The most trials, those of the confirmation among them. */
   max_trials: number;
   /** The path. */
   path: PathFacts;
+  /** That the rounds are fewer; there only if they are. */
+  reach?: string | null;
   /** The most rounds. */
   rounds: number;
   /** 1. */

@@ -17,6 +17,8 @@ use serde::Serialize;
 
 /// The most knobs that one screen takes.
 pub const MOST_KNOBS: usize = 15;
+/// More rounds than any `alpha` asks of effects that are seen in each round.
+const MOST_ROUNDS_TO_SHOW: usize = 1_000;
 
 /// One trial of a round: for every knob whether it is at its alternative level.
 pub type Run = Vec<bool>;
@@ -142,6 +144,17 @@ impl Screen {
     #[must_use]
     pub fn trials_per_round(&self) -> usize {
         self.design.len()
+    }
+
+    /// After how many rounds an effect can be shown at the earliest, however clear it is.
+    #[must_use]
+    pub fn fewest_rounds(&self) -> usize {
+        let (need, mut clearest) = (self.needed().ln(), EProcess::new());
+        let shows = |_: &usize| {
+            clearest.push(1.0);
+            clearest.log_evidence() >= need
+        };
+        (1..=MOST_ROUNDS_TO_SHOW).find(shows).unwrap_or(MOST_ROUNDS_TO_SHOW)
     }
 
     /// Whether of every effect is shown which way it goes.
@@ -349,6 +362,23 @@ mod tests {
                 let round: Vec<(Run, f64)> = screen.next_round(&mut rng).into_iter().map(|run| (run, 0.0)).collect();
                 assert_eq!(screen.record(&round), Ok(RoundOutcome::Counted), "{knobs} knobs");
             }
+        }
+    }
+
+    #[test]
+    fn what_is_clear_shows_after_the_fewest_rounds_and_not_before() {
+        for knobs in [2, 3, 7] {
+            let (mut rng, mut screen) = (ChaCha12Rng::seed_from_u64(1), Screen::new(knobs, 0.05).unwrap());
+            let fewest = screen.fewest_rounds();
+            assert!(fewest > 6, "{fewest}");
+            for _ in 0..fewest {
+                assert_eq!(screen.assessment().effects[0].claimed, None, "{knobs} knobs, {fewest} rounds");
+                let runs = screen.next_round(&mut rng);
+                let round: Vec<(Run, f64)> =
+                    runs.into_iter().map(|run| (run.clone(), f64::from(u8::from(run[0])))).collect();
+                screen.record(&round).unwrap();
+            }
+            assert_eq!(screen.assessment().effects[0].claimed, Some(fewest));
         }
     }
 

@@ -13,6 +13,8 @@ const PLOT: usize = 15;
 const WITHOUT: &str = "without";
 /// The narrowest and the widest text that is written.
 const WIDTHS: std::ops::RangeInclusive<usize> = 40..=200;
+/// What is written into pipes and files: there sentences flow, commands and all.
+const UNKNOWN_WIDTH: usize = 100;
 /// So short a label says nothing: other columns go first.
 const LABEL: usize = 24;
 
@@ -78,7 +80,7 @@ impl<'a> Page<'a> {
         } else {
             lines.extend(self.steps(answer));
         }
-        lines.extend(wrap(kept, self.width, 2));
+        lines.extend(wrap_command(kept, self.width, 0));
         lines
     }
 
@@ -263,7 +265,9 @@ impl<'a> Page<'a> {
         }
         for (number, step) in r.next.iter().enumerate() {
             let lead = if number == 0 { "Next: " } else { "      " };
-            lines.extend(wrap(&format!("{lead}{step}"), self.width, 6));
+            let text = format!("{lead}{step}");
+            let is_read_by_people = self.width != UNKNOWN_WIDTH;
+            lines.extend(if is_read_by_people { wrap_command } else { wrap }(&text, self.width, 6));
         }
         lines
     }
@@ -271,6 +275,18 @@ impl<'a> Page<'a> {
 
 fn or_dash(words: &[String]) -> String {
     if words.is_empty() { "–".to_owned() } else { words.join(" or ") }
+}
+
+/// The same of a text that ends with commands behind a colon: where it is too long, each stands on lines of its own, so that it can
+/// be copied.
+fn wrap_command(text: &str, width: usize, indent: usize) -> Vec<String> {
+    let begins = [": sudo windtunnel ", ": windtunnel "].iter().filter_map(|begin| text.find(begin)).min();
+    let Some(at) = begins.filter(|_| text.chars().count() > width) else { return wrap(text, width, indent) };
+    let mut lines = wrap(&text[..=at], width, indent);
+    for command in text[at + 2..].split("; then ") {
+        lines.extend(command_lines(&clean(command), width, indent + 2));
+    }
+    lines
 }
 
 /// Breaks a text at blanks; lines after the first are indented. Words longer than a line are cut.

@@ -106,6 +106,11 @@ pub struct ScreenPlan {
     pub trials_per_round: usize,
     /// The most trials, those of the confirmation among them.
     pub max_trials: usize,
+    /// After how many rounds an effect shows at the earliest, however clear it is.
+    pub fewest_rounds: usize,
+    /// That the rounds are fewer; there only if they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reach: Option<String>,
     /// How long each trial takes, seconds.
     pub trial_s: f64,
     /// How long all of them take, seconds.

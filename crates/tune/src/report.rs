@@ -23,7 +23,7 @@ pub fn report(journal: &dyn Journal, stored: StoredExperiment) -> Result<TuneAns
     let stopped = stored.state != State::Finished;
     let confirmed = screen_report::confirmation(journal, &stored)?;
     let confirmation = confirmed.map(|stored| of_journal(journal, &stored)).transpose()?;
-    Ok(TuneAnswer::Screen(Box::new(ScreenReport { stored, screened, confirmation, stopped })))
+    Ok(TuneAnswer::Screen(Box::new(ScreenReport { stored, screened, confirmation, stopped, confirm_by: None })))
 }
 
 /// Assesses an experiment again from what the journal holds.

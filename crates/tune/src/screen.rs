@@ -9,6 +9,7 @@ use super::notebook::{Notebook, config};
 use super::observed::Attempts;
 use super::plan::Plan;
 use super::report::ReportedExperiment;
+use super::request::TuneRequest;
 use super::screen_report::{ScreenFindings, ScreenReport, settings_of};
 use super::session::{Pilot, PreparedExperiment, Session};
 use rand::SeedableRng as _;
@@ -20,10 +21,10 @@ use wt_journal::{ExperimentConfig, Factor, ScreenConfig, ScreenRules, State, Tun
 use wt_problem::Problem;
 use wt_report::TuneReport;
 use wt_setup::design::{self, Design, DesignFacts, Levels};
-use wt_setup::{Budget, tunnel_problem};
+use wt_setup::{Budget, NamedArm, tunnel_problem};
 use wt_sys::clock::monotonic_ns;
 use wt_trial::{PathFacts, Phase, TrialRecord, TrialSpec, Tunnel};
-use wt_units::{Level, Settings, format_minutes};
+use wt_units::{Assignment, Level, Settings, format_minutes};
 
 /// A confirmation with fewer trials than this can hardly show anything.
 const LEAST_TO_CONFIRM: usize = 24;
@@ -95,6 +96,8 @@ impl<T: Tunnel> Session<'_, T> {
             rounds,
             trials_per_round: screen.trials_per_round(),
             max_trials: most,
+            fewest_rounds: screen.fewest_rounds(),
+            reach: can_show_nothing(rounds, screen.fewest_rounds()),
         })))
     }
 
@@ -117,6 +120,7 @@ impl<T: Tunnel> Session<'_, T> {
         let left = most.saturating_sub(screening.screened.found.trials);
         screening.confirmation = self.confirm(&screening, &prepared, &plan, left, late, events)?;
         screening.stopped |= self.cancel.is_cancelled();
+        screening.confirm_by = self.confirm_by(&screening);
         Ok(TuneAnswer::Screen(Box::new(screening)))
     }
 
@@ -136,8 +140,10 @@ impl<T: Tunnel> Session<'_, T> {
             (Some(budget), _) => budget.trials(per_trial, bytes),
             (None, _) => usual.max(USUAL_ROUNDS * round + LEAST_TO_CONFIRM),
         };
-        // A third is kept for the confirmation, which is what counts in the end.
-        let rounds = (most - most / 3) / round;
+        // A third is kept for the confirmation, which is what counts in the end, and enough for one, if the rest can show anything.
+        let third = most / 3;
+        let can_confirm = most.saturating_sub(LEAST_TO_CONFIRM) / round >= screen.fewest_rounds();
+        let rounds = (most - if can_confirm { third.max(LEAST_TO_CONFIRM) } else { third }) / round;
         if rounds < 2 {
             return Err(Problem::usage(format!(
                 "the budget allows {most} trials, and two rounds of the screen with a confirmation take {}",
@@ -170,6 +176,9 @@ impl<T: Tunnel> Session<'_, T> {
         notebook.keep(TrialSpec { experiment: plan.id.clone(), ..spec }, outcome, started)?;
         let trials = rounds * screen.trials_per_round();
         let expected = whole_time(&plan, &prepared.path, trials);
+        if let Some(warning) = can_show_nothing(rounds, screen.fewest_rounds()) {
+            events(TuneEvent::note(warning));
+        }
         events(TuneEvent::begin(&plan, prepared.design.labels(), trials, expected));
         events(TuneEvent::note(format!(
             "{} knobs at once, rounds of {} trials, at most {rounds} of them: about {}, then the confirmation",
@@ -196,9 +205,21 @@ impl<T: Tunnel> Session<'_, T> {
         let records: Vec<TrialRecord> = driver.records;
         let screened = ScreenFindings::of(factors, prepared.config.alpha, &records)?;
         let stored = notebook.stored()?;
-        let report = ScreenReport { stored, screened, confirmation: None, stopped };
+        let report = ScreenReport { stored, screened, confirmation: None, stopped, confirm_by: None };
         notebook.end(if stopped { State::Stopped } else { State::Finished }, &report.verdict())?;
         Ok(report)
+    }
+
+    /// What tries what came out against the current settings, if that is still to be done.
+    fn confirm_by(&self, screening: &ScreenReport) -> Option<String> {
+        if screening.confirmation.is_some() || screening.is_current() {
+            return None;
+        }
+        let chosen = screening.screened.chosen();
+        let settings = chosen.iter().map(|(knob, level)| Assignment { knob, level: level.clone() }).collect();
+        let arms = vec![NamedArm { name: String::new(), settings }];
+        let (screen, levels, budget) = (false, Vec::new(), None);
+        Some(TuneRequest { screen, levels, budget, arms, ..self.request.clone() }.command_line())
     }
 
     /// Tries what came out against the current settings, in rounds of its own.
@@ -215,7 +236,14 @@ impl<T: Tunnel> Session<'_, T> {
         let holds = chosen.iter().all(|(knob, level)| prepared.current.get(knob) == Some(level));
         let least = plan.per_trial(Duration::ZERO) * LEAST_TO_CONFIRM as u32;
         let late = until_ns.is_some_and(|until| monotonic_ns() + least.as_nanos() as u64 > until);
-        if screening.stopped || holds || late || left < LEAST_TO_CONFIRM {
+        if screening.stopped || holds {
+            return Ok(None);
+        }
+        if late || left < LEAST_TO_CONFIRM {
+            events(TuneEvent::note(format!(
+                "too little of the budget is left to try {chosen} against the current settings: that takes {LEAST_TO_CONFIRM} \
+                 trials at least"
+            )));
             return Ok(None);
         }
         let arm = |settings: &Settings, label: String| design::Arm {
@@ -242,6 +270,17 @@ impl<T: Tunnel> Session<'_, T> {
         let (experiment, records) = (&measured.experiment, measured.records.as_slice());
         Ok(Some(ReportedExperiment { stored: &stored, records, experiment, history: None }.report()))
     }
+}
+
+/// That so many rounds are too few for the clearest effect; `None` if they aren't.
+pub(crate) fn can_show_nothing(rounds: usize, fewest: usize) -> Option<String> {
+    (rounds < fewest).then(|| {
+        format!(
+            "this budget can show no effect, however clear: {} of the screen fit into it, {fewest} are needed; a larger --budget or \
+             a shorter --trial",
+            wt_units::counted(rounds, "round")
+        )
+    })
 }
 
 /// Runs rounds, as many as there is time for; false where something else ended them.

@@ -8,7 +8,7 @@ use wt_experiment::factorial::{EffectAssessment, Run, Screen, ScreenAssessment};
 use wt_experiment::{TrialEnd, VerdictKind};
 use wt_journal::{Factor, Filter, Journal, StoredExperiment, WithSamples};
 use wt_problem::Problem;
-use wt_report::{Axis, Chart, Rule, Series, TrialFigure, TuneReport};
+use wt_report::{Axis, Chart, RetypedOptions, Rule, Series, TrialFigure, TuneReport};
 use wt_trial::{Phase, Scale, Status, TrialRecord};
 use wt_units::{Level, Settings};
 
@@ -292,6 +292,8 @@ pub struct ScreenReport {
     pub(crate) confirmation: Option<TuneReport>,
     /// Whether the user ended it.
     pub(crate) stopped: bool,
+    /// What tries what came out against the current settings, if that is to be done yet, and it has just been run.
+    pub(crate) confirm_by: Option<String>,
 }
 
 impl ScreenReport {
@@ -304,8 +306,26 @@ impl ScreenReport {
         }
     }
 
+    /// What to type next, and where it is kept; in commands with these options.
+    #[must_use]
+    pub fn next(&mut self, options: &RetypedOptions) -> Vec<String> {
+        let journal = options.journal.as_ref().map_or_else(String::new, |journal| format!(" --journal {journal}"));
+        let to_do = match (&mut self.confirmation, &self.confirm_by) {
+            (Some(report), _) => {
+                report.retype(options);
+                Some(report.verdict.answer.lines[2].clone())
+            }
+            (None, Some(command)) => {
+                let key = options.key_file.as_ref().map_or_else(String::new, |key| format!(" --key-file {key}"));
+                Some(format!("Do: {command}{key}{journal}"))
+            }
+            (None, None) => None,
+        };
+        to_do.into_iter().chain([format!("Kept: windtunnel report {}{journal}", self.stored.id)]).collect()
+    }
+
     /// Whether what came out is what the host has already.
-    fn is_current(&self) -> bool {
+    pub(crate) fn is_current(&self) -> bool {
         self.screened.chosen().iter().all(|(knob, level)| self.stored.current.get(knob) == Some(level))
     }
 

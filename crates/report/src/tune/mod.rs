@@ -36,6 +36,8 @@ mod limits;
 mod limits_work;
 /// What was compared.
 mod measured;
+/// What a person types again with each command.
+mod retyped;
 /// Which server served the trials.
 mod servers;
 /// Whether long transfers decay.
@@ -54,6 +56,7 @@ pub use cells::{FourCells, square};
 pub use delay::{DelayReport, DelayRules};
 pub use limits::{LimitedBy, LimitsReport};
 pub use measured::TrialFigure;
+pub use retyped::RetypedOptions;
 pub use servers::ServerTrials;
 pub use soak::SoakReport;
 

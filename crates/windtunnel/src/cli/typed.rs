@@ -1,6 +1,8 @@
 //! What was typed, as the journal keeps it.
 
 use std::ffi::OsString;
+use std::path::Path;
+use wt_report::RetypedOptions;
 
 /// What was typed, so that it can be typed again.
 pub(crate) fn command() -> String {
@@ -10,6 +12,15 @@ pub(crate) fn command() -> String {
     };
     let words: Vec<String> = std::env::args_os().skip(1).map(quoted).collect();
     format!("windtunnel {}", words.join(" "))
+}
+
+/// What must be typed again with each command about an experiment of this journal: a file that isn't the usual one, and the file
+/// with the server's key. The name of a common journal holds a password, and who uses one has it in the configuration.
+pub(crate) fn retyped(journal: Option<&Path>, key_file: Option<&Path>) -> RetypedOptions {
+    let word = |path: &Path| wt_units::shell_word_of_os(path.as_os_str()).into_owned();
+    let usual = wt_journal::default_path(|name| std::env::var_os(name));
+    let is_other_file = |path: &&Path| !path.to_string_lossy().contains("://") && Some(*path) != usual.as_deref();
+    RetypedOptions { journal: journal.filter(is_other_file).map(word), key_file: key_file.map(word) }
 }
 
 /// The words behind the program's name, to be looked at: what isn't UTF-8 in them, as names of files may be, is replaced.

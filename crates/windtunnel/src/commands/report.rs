@@ -1,6 +1,7 @@
 //! `windtunnel report`: an experiment assessed again from the journal, in any form. `tune` ends with the same code.
 
 use crate::cli::forms::{Forms, REPORT, write_measured};
+use crate::cli::typed::retyped;
 use crate::commands::{cc, settings, stacks, traffic};
 use crate::edge::{Exit, Outcome, Problem, emit, say};
 use crate::screen::Screen;
@@ -8,8 +9,8 @@ use clap::Args;
 use std::path::PathBuf;
 use wt_api::{Answer, Request, Services};
 use wt_experiment::VerdictKind;
-use wt_report::TuneReport;
 use wt_report::tune::AnswerAction;
+use wt_report::{RetypedOptions, TuneReport};
 use wt_setup::journal::{self, ExperimentRequest};
 use wt_trial::Cancel;
 use wt_tune::{ScreenReport, TuneAnswer};
@@ -62,8 +63,10 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
             no_table(args, "a comparison of a server's connections")?;
             traffic::give_report(&report, html, json)
         }
-        Answer::Tune(TuneAnswer::Screen(screen)) => give_screen(&screen, &args.forms, args.forms.json),
-        Answer::Tune(TuneAnswer::Report(report)) => give(&report, &args.forms, args.forms.json),
+        Answer::Tune(TuneAnswer::Screen(screen)) => give_screen(&screen, &args.forms, args.forms.json, &[]),
+        Answer::Tune(TuneAnswer::Report(report)) => {
+            give(*report, &args.forms, args.forms.json, &retyped(args.journal.as_deref(), None))
+        }
         _ => Err(Problem::internal("a report is none of these")),
     }
 }
@@ -77,16 +80,19 @@ fn no_table(args: &ReportArgs, what: &str) -> Result<(), Problem> {
         .hint(format!("windtunnel journal export {} --format csv writes every trial", args.experiment)))
 }
 
-/// Prints a report, writes the files that were asked for, and says with the exit code what it is.
+/// Prints a report, writes the files that were asked for, and says with the exit code what it is. What people are told to type has
+/// the options that `retyped` names; for programs it is the same whatever journal it stands in.
 ///
 /// # Errors
 /// A [`Problem`] that names the file.
-pub(crate) fn give(report: &TuneReport, forms: &Forms, json: bool) -> Outcome {
+pub(crate) fn give(mut report: TuneReport, forms: &Forms, json: bool, retyped: &RetypedOptions) -> Outcome {
     forms.check()?;
     if json {
-        let text = serde_json::to_string(report).map_err(|error| Problem::internal(error.to_string()))?;
+        let text = serde_json::to_string(&report).map_err(|error| Problem::internal(error.to_string()))?;
         emit!("{text}");
-    } else {
+    }
+    report.retype(retyped);
+    if !json {
         let Screen { width, color, .. } = Screen::stdout();
         let text = if forms.full { report.to_terminal(width, color) } else { report.answer_to_terminal(width, color) };
         say!("{}", text.trim_end());
@@ -104,18 +110,24 @@ pub(crate) fn give(report: &TuneReport, forms: &Forms, json: bool) -> Outcome {
     Ok(if report.verdict.answer.action == AnswerAction::Set { Exit::Done } else { Exit::No })
 }
 
-/// The same for the report of a screen.
+/// The same for the report of a screen, and what to type next.
 ///
 /// # Errors
 /// A [`Problem`] that names the file.
-pub(crate) fn give_screen(screen: &ScreenReport, forms: &Forms, json: bool) -> Outcome {
+pub(crate) fn give_screen(screen: &ScreenReport, forms: &Forms, json: bool, next: &[String]) -> Outcome {
     if json {
         emit!("{}", screen.json());
     } else {
         say!("{}", screen.text());
+        if !next.is_empty() {
+            say!("\n{}", next.join("\n"));
+        }
     }
     if let Some(path) = &forms.html {
         write_measured(path, &screen.html(), REPORT)?;
+        if !json {
+            say!("Written: {}", path.display());
+        }
     }
     // Last: what can't be had takes nothing from what was measured.
     if forms.csv.is_some() {

@@ -190,6 +190,29 @@ fn a_journal_that_lost_trials_is_called_damaged_by_everything_that_reads_them() 
 }
 
 #[test]
+fn what_is_to_be_typed_names_a_journal_that_isnt_the_usual_one() {
+    let home = tempfile::tempdir().unwrap();
+    let usual = home.path().join("data/windtunnel/journal.sqlite3");
+    std::fs::create_dir_all(usual.parent().unwrap()).unwrap();
+    let other = home.path().join("my journal.sqlite3");
+    [&usual, &other].into_iter().for_each(|path| journal(path, 6, 0));
+    let text = |args: &[&str]| ran(windtunnel(home.path()).args(["report", "many"]).args(args).output().unwrap()).out;
+    let (plain, named) = (text(&[]), text(&["--journal", other.to_str().unwrap()]));
+    assert!(plain.contains("windtunnel tune --resume many") && !plain.contains("--journal"), "{plain}");
+    assert_eq!(text(&["--journal", usual.to_str().unwrap()]), plain);
+    let option = format!("--journal '{}'", other.display());
+    let typed: Vec<&str> = named.lines().filter(|line| line.contains("windtunnel ")).collect();
+    assert!(typed.len() >= 2, "{named}");
+    let one_line = named.replace(" \\\n      ", " ");
+    for begun in ["tune --resume many", "windtunnel report many"] {
+        assert!(one_line.contains(&format!("{begun} {option}")), "{begun} {option}\n{one_line}");
+    }
+    // For programs it is the same, wherever it stands.
+    let json = |args: &[&str]| text(&[&["--json"], args].concat());
+    assert_eq!(json(&["--journal", other.to_str().unwrap()]), json(&[]));
+}
+
+#[test]
 fn who_only_reads_makes_no_journal_of_an_empty_file() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("empty");

@@ -46,6 +46,11 @@ fn a_screen_finds_the_knob_that_matters_and_tries_it_against_the_current_setting
     assert_eq!(dry.code, 0, "{}", dry.err);
     assert!(dry.out.contains("2 knobs at once, at most 16 rounds of 4 trials"), "{}", dry.out);
     assert!(dry.out.contains("4096 or 65536") && dry.out.contains("in at most 32 trials"), "{}", dry.out);
+    assert!(!dry.out.contains("can show no effect"), "{}", dry.out);
+    let small =
+        [&["tune", "--lab", "path.toml", "--screen", "--dry-run", "--budget", "24 trials"], &levels[..]].concat();
+    let small = wt(home.path(), &small);
+    assert!(small.out.contains("4 rounds of the screen fit into it, 8 are needed"), "{}{}", small.out, small.err);
     assert!(!home.path().join("data").exists(), "a dry run leaves no journal");
 
     let told = wt(home.path(), &[&common.concat()[..], &["--quiet", "--json", "--html", "screen.html"]].concat());
@@ -65,6 +70,14 @@ fn a_screen_finds_the_knob_that_matters_and_tries_it_against_the_current_setting
     let confirmation = &screen["confirmation"];
     assert_eq!(confirmation["verdict"]["kind"], "no-difference", "{confirmation}");
     assert!(std::fs::read_to_string(home.path().join("screen.html")).unwrap().contains("<svg"));
+
+    // People are told where it is kept, and what tries what nobody tried yet.
+    let few = [&["tune", "--lab", "path.toml", "--screen", "--trial", "250ms", "--budget", "54 trials"], &levels[..]]
+        .concat();
+    let few = wt(home.path(), &few);
+    let tried =
+        few.out.contains("Confirmation (") || few.out.contains("Do: windtunnel tune --lab path.toml --arm rwin=65536 ");
+    assert!(tried && few.out.contains("\nKept: windtunnel report "), "{}{}", few.out, few.err);
 
     // The journal has both, and from it everything can be told again.
     let id = screen["id"].as_str().unwrap();

@@ -9,6 +9,7 @@ use clap::Args;
 use std::path::PathBuf;
 use std::time::Duration;
 use wt_prober::IpVersion;
+use wt_report::RetypedOptions;
 use wt_setup::{Baseline, Budget, Levels, NamedArm, WorkloadRequest};
 use wt_tune::{LiveRequest, TuneRequest, TurnsRequest};
 use wt_units::{Assignment, BitsPerSecond, Knob, Ratio, parse_duration};
@@ -171,6 +172,11 @@ fn framing(text: &str) -> Result<Framing, String> {
 }
 
 impl TuneArgs {
+    /// What must be typed again to go on with it.
+    pub(super) fn retyped(&self) -> RetypedOptions {
+        typed::retyped(self.journal.as_deref(), self.key_file.as_deref())
+    }
+
     /// What is asked for.
     ///
     /// # Errors

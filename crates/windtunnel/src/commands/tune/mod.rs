@@ -31,5 +31,5 @@ pub(crate) fn run(args: &TuneArgs) -> Outcome {
     let mut progress = Progress::new(args.json_stream, args.forms.json, args.quiet).within(time);
     let cancel = cancel_on_signals()?;
     let answer = wt_tune::run(&request, &cancel, &mut |event| progress.event(&event))?;
-    print::answer(&answer, &args.forms, args.forms.json || args.json_stream)
+    print::answer(answer, &args.forms, args.forms.json || args.json_stream, &args.retyped())
 }

@@ -3,6 +3,7 @@ use crate::commands::report;
 use crate::edge::{Exit, Outcome, Problem, emit, say};
 use serde::Serialize;
 use std::time::Duration;
+use wt_report::RetypedOptions;
 use wt_trial::PathFacts;
 use wt_tune::{ScreenPlan, TuneAnswer, TunePlan};
 use wt_units::format_minutes;
@@ -11,14 +12,17 @@ use wt_units::format_minutes;
 ///
 /// # Errors
 /// A [`Problem`] that names the file.
-pub(super) fn answer(answer: &TuneAnswer, forms: &Forms, json: bool) -> Outcome {
+pub(super) fn answer(answer: TuneAnswer, forms: &Forms, json: bool, retyped: &RetypedOptions) -> Outcome {
     match answer {
-        TuneAnswer::Report(report) => report::give(report, forms, json),
-        TuneAnswer::Screen(screen) => report::give_screen(screen, forms, json),
-        TuneAnswer::Plan(plan) if json => object(plan),
-        TuneAnswer::Plan(plan) => show(plan),
-        TuneAnswer::ScreenPlan(plan) if json => object(plan),
-        TuneAnswer::ScreenPlan(plan) => show_screen(plan),
+        TuneAnswer::Report(report) => report::give(*report, forms, json, retyped),
+        TuneAnswer::Screen(mut screen) => {
+            let next = if json { Vec::new() } else { screen.next(retyped) };
+            report::give_screen(&screen, forms, json, &next)
+        }
+        TuneAnswer::Plan(plan) if json => object(&plan),
+        TuneAnswer::Plan(plan) => show(&plan),
+        TuneAnswer::ScreenPlan(plan) if json => object(&plan),
+        TuneAnswer::ScreenPlan(plan) => show_screen(&plan),
     }
 }
 
@@ -45,11 +49,11 @@ fn show_screen(plan: &ScreenPlan) -> Outcome {
     for factor in &plan.factors {
         say!("  {:<14} {} or {}", factor.knob, factor.low, factor.high);
     }
-    say!(
-        "Then, in at most {} trials, what came out against the current settings ({})",
-        plan.max_trials.saturating_sub(rounds * runs),
-        plan.current
-    );
+    let left = plan.max_trials.saturating_sub(rounds * runs);
+    say!("Then, in at most {left} trials, what came out against the current settings ({})", plan.current);
+    if let Some(reach) = &plan.reach {
+        say!("Warning: {reach}");
+    }
     Ok(Exit::Done)
 }
 
