@@ -116,8 +116,8 @@ impl<'a> Page<'a> {
             r.path.bdp_bytes,
             clean(&r.current.to_string())
         );
-        let lines = [run, path];
-        lines.iter().map(|line| self.paint(&cut(line, self.width), "2")).chain([String::new()]).collect()
+        let lines = [run, path].into_iter().flat_map(|line| wrap(&line, self.width, 2));
+        lines.map(|line| self.paint(&line, "2")).chain([String::new()]).collect()
     }
 
     fn verdict(&self) -> Vec<String> {
@@ -161,9 +161,18 @@ impl<'a> Page<'a> {
         if r.arms.iter().all(|arm| arm.delay_us.is_none()) || !r.measured.is_goodput() {
             columns.retain(|(_, cells)| cells[0] != "delay");
         }
-        for least in [4, 3, 2, 1] {
-            if fixed(&columns) + longest.min(LABEL) > self.width {
-                columns.retain(|(weight, _)| *weight != least);
+        // Those that matter least go first; one that is narrow enough for the room that they leave stays.
+        let all = columns.clone();
+        let fits = |columns: &[(u8, Vec<String>)]| fixed(columns) + longest.min(LABEL) <= self.width;
+        let mut most = 4;
+        while most > 0 && !fits(&columns) {
+            columns.retain(|(weight, _)| *weight < most);
+            most -= 1;
+        }
+        for weight in most + 1..=4 {
+            let with: Vec<_> = all.iter().filter(|one| one.0 == weight || columns.contains(one)).cloned().collect();
+            if fits(&with) {
+                columns = with;
             }
         }
         let name = longest.min(self.width.saturating_sub(fixed(&columns)).max(8));
@@ -181,7 +190,8 @@ impl<'a> Page<'a> {
             let code = if arm.state == ArmState::NotSet { "9;2" } else { "1;32" };
             lines.push(if chosen || arm.state == ArmState::NotSet { self.paint(&line, code) } else { line });
         }
-        if r.arms.iter().any(|arm| arm.is_ranked() && arm.interval().starts_with('~')) {
+        let shows_intervals = columns.iter().any(|(_, cells)| cells[0].ends_with("interval"));
+        if shows_intervals && r.arms.iter().any(|arm| arm.is_ranked() && arm.interval().starts_with('~')) {
             lines.push(self.paint("~ estimate, not yet proven", "2"));
         }
         lines.extend(self.cells());

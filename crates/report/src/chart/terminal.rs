@@ -1,5 +1,6 @@
 use super::plan::{self, Line, Mark, Plane, Rows, Shape};
 use super::{Chart, Kind, RuleKind, clean, cut, cut_middle};
+use crate::fold::fold;
 
 /// Marks of the series; they differ without colour.
 const MARKS: [char; 12] = ['●', '■', '▲', '◆', '○', '×', '▼', '□', '△', '◇', '+', '▽'];
@@ -15,7 +16,8 @@ pub(super) fn render(chart: &Chart, width: usize, height: usize, color: bool) ->
     let mut out = Vec::new();
     for head in [&chart.title, &chart.subtitle] {
         if !head.is_empty() {
-            out.push(cut(&clean(head), width));
+            let folded = fold(&clean(head), width).into_owned();
+            out.extend(folded.lines().map(|line| cut(line, width)));
         }
     }
     if chart.categories.is_empty() {

@@ -368,6 +368,8 @@ fn a_terminal_report_fits() {
         for width in [40, 64, 80, 90, 100, 120, 300] {
             let text = report.to_terminal(width, false);
             assert!(text.lines().all(|line| line.chars().count() <= width.min(200)), "{text}");
+            let flowing = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(flowing.contains(&format!("current settings: {}", report.current)), "{text}");
             let answer = report.answer_to_terminal(width, false);
             assert!(answer.lines().all(|line| line.chars().count() <= width.min(200)), "{answer}");
             assert!(width < 80 || answer.lines().count() <= 10, "{answer}");
