@@ -180,6 +180,46 @@ test("goodput stands against delay with the settings that no other beats in both
   await page.context().close();
 });
 
+test("less delay at the same speed is called so in the history and in its report, and a slow line's axis counts kbit/s", async () => {
+  const { id } = (await journal()).find(({ target }) => target === "adsl");
+  const told = await report(id);
+  const slow = (bps) => (bps == null ? bps : bps / 1e3);
+  const arms = told.arms.map((arm, place) => ({ ...arm, state: place === 0 ? "current" : "open", goodput_bps: slow(arm.goodput_bps), figure: slow(arm.figure), model_low: 0.9784, model_high: 1.1027, low: null, high: null, evidence: 3.82, needed: 35 }));
+  const delay = { arm: 1, against: 0, shown: true, delay_us: 1e5, against_delay_us: 2e5, goodput_bps: 5e4, against_goodput_bps: 5e4, epsilon: 0.1, evidence: 120, within_evidence: 130, needed: 100, rounds: 9 };
+  const verdict = { ...told.verdict, kind: "no-difference", answer: { ...told.verdict.answer, action: "set", host: "here", do: [{ host: "here", command: "sudo windtunnel settings apply rwin=8192 --to default" }] } };
+  const { page, complaints } = await open("calculator");
+  await page.route(`**/api/v1/reports/${id}`, (route) => route.fulfill({ contentType: "application/json", body: JSON.stringify({ ...told, arms, delay, verdict, physical_goodput_bps: slow(told.physical_goodput_bps) }) }));
+  await page.goto(`${served().url}report/${id}`);
+  await page.locator(".badge.good").getByText("less delay", { exact: true }).waitFor();
+  const row = await page.locator("#arms ~ .wide tbody tr").nth(1).innerText();
+  // As the command line has it: rounded outwards, and evidence down.
+  assert.ok(row.includes("~ ×0.97 to ×1.11") && row.includes("3 : 1 of 35 : 1"), row);
+  const [, text] = await kept(page, page.getByRole("button", { name: /^SVG: Goodput against delay/ }));
+  const seen = await drawn(page, text);
+  assert.ok(seen.texts.includes("Goodput, kbit/s"), `${seen.texts}`);
+  const one = { id, kind: "tune", target: "isdn", tunnel: "lab", state: "finished", started_unix_us: 1.7e15, comment: "", trials: 42, workload: "bulk", action: "set", verdict: "no-difference", answer: "rwin=8192 keeps the speed with 36 % less delay.", change_bp: -3630 };
+  await page.route("**/api/v1/journal", (route) => route.fulfill({ contentType: "application/json", body: JSON.stringify({ schema_version: 1, experiments: [one] }) }));
+  await page.goto(`${served().url}history`);
+  const listed = await page.locator("#experiments ~ .wide tbody tr").innerText();
+  assert.ok(listed.includes("less delay") && listed.includes("+36.3 %"), listed);
+  await fine(page, "less delay");
+  assert.deepEqual(complaints, []);
+  await page.context().close();
+});
+
+test("the calculator's strip has every part of the frame in its place and true to scale", async () => {
+  const { page } = await open("calculator");
+  const strip = page.locator("#frame ~ .to-scale");
+  await strip.waitFor();
+  const parts = await strip.evaluate((strip) => {
+    const { left, width } = strip.getBoundingClientRect();
+    return [...strip.children].map((part) => [part.getBoundingClientRect().left - left, part.getBoundingClientRect().right - left].map((at) => at / width));
+  });
+  assert.ok(parts.length > 4 && parts[0][0] < 0.01 && parts.at(-1)[1] > 0.99, JSON.stringify(parts));
+  parts.slice(1).forEach(([begin], at) => assert.ok(Math.abs(begin - parts[at][1]) < 0.005, JSON.stringify(parts)));
+  await page.context().close();
+});
+
 test("a winner that belongs on the server is no plan for this host, and its command can be copied", async () => {
   await wait(await post("experiments", { lab: "lan", workload: "page", knobs: ["initcwnd"], levels: { initcwnd: "20" }, budget: "4 trials" }));
   const [{ id }] = await journal();

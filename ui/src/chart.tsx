@@ -106,7 +106,7 @@ function options(props: Props, width: number, cut: (isCut: boolean) => void): uP
 }
 
 /** Distances between the marks of the horizontal axis. */
-const STEPS = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 1e5, 1e6];
+const STEPS = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 1e5, 1e6, 2e6, 5e6, 1e7, 2e7, 5e7, 1e8, 1e9, 1e10, 1e11, 1e12];
 
 /** Draws what values may be by chance. */
 function bars(plot: uPlot, lines: Line[]): void {

@@ -29,9 +29,15 @@ export function figure(of: Measured, value: number | null | undefined): string {
   return `${three(value)} ${of.unit}`;
 }
 
+/** In which unit an axis has rates of up to `most` bit/s, and what is one there. */
+export const scale = (most: number): Scale => (most > 0 && most < 1e6 ? { unit: "kbit/s", one: 1e3 } : { unit: "Mbit/s", one: 1e6 });
+export interface Scale {
+  unit: string;
+  one: number;
+}
 /** Such a figure on an axis, and what the axis is called. */
-export const onAxis = (of: Measured, value: number): number => (of.unit === "bit/s" ? value / 1e6 : value);
-export const axis = (of: Measured): string => `${title(of)}, ${of.unit === "bit/s" ? "Mbit/s" : of.unit}`;
+export const onAxis = (of: Measured, value: number, { one }: Scale = scale(0)): number => (of.unit === "bit/s" ? value / one : value);
+export const axis = (of: Measured, { unit }: Scale = scale(0)): string => `${title(of)}, ${of.unit === "bit/s" ? unit : of.unit}`;
 export const title = (of: Measured): string => of.name.charAt(0).toUpperCase() + of.name.slice(1);
 
 /** Mbit/s on an axis. */
@@ -46,9 +52,11 @@ export const percent = (ratio: number | null | undefined): string =>
   ratio === null || ratio === undefined ? "–" : `${(ratio * 100).toFixed(2)} %`;
 export const times = (ratio: number | null | undefined): string =>
   ratio === null || ratio === undefined ? "–" : `×${ratio.toFixed(2)}`;
+/** An interval of ratios, rounded outwards: it holds as it is told. */
+export const outwards = (low: number, high: number): string => `${times(Math.floor(low * 100 + 1e-9) / 100)} to ${times(Math.ceil(high * 100 - 1e-9) / 100)}`;
 export const count = (value: number): string => value.toLocaleString("en-GB").replaceAll(",", "\u202f");
 export const evidence = (value: number | null | undefined): string =>
-  value === null || value === undefined ? "–" : value < 0.1 ? "< 0.1 : 1" : `${value >= 1e6 ? value.toExponential(1) : value < 10 ? value.toFixed(1) : count(Math.floor(value))} : 1`;
+  value === null || value === undefined ? "–" : value < 0.1 ? "< 0.1 : 1" : `${value >= 1e6 ? value.toExponential(1) : value < 3 ? value.toFixed(1) : count(Math.floor(value))} : 1`;
 
 export function duration(seconds: number): string {
   if (seconds < 90) return `${Math.round(seconds)} s`;

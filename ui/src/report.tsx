@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import { Chart } from "./chart";
-import { axis, evidence, figure, mbit, ms, onAxis, rate, settings, times, title, value } from "./format";
+import { axis, evidence, figure, mbit, ms, onAxis, outwards, rate, scale, settings, times, title, value } from "./format";
 import { AsCommand } from "./keep";
 import { Figure, Section, Sentences, Table } from "./parts";
 import { plain } from "./words";
@@ -32,7 +32,7 @@ export function Verdict({ report }: { report: Report }) {
   const here = steps.length === 0 || steps.some(({ host }) => host !== "server");
   return (
     <>
-      <Section id="verdict" class={`verdict ${report.verdict.kind}`} title={whole(report.verdict.answer?.what ?? report.verdict.headline)}>
+      <Section id="verdict" class={`verdict ${steps.length > 0 ? "faster" : report.verdict.kind}`} title={whole(report.verdict.answer?.what ?? report.verdict.headline)}>
         {report.verdict.answer?.lines.slice(1).map((line) => (
           <p>{line}</p>
         ))}
@@ -81,9 +81,15 @@ export function Verdict({ report }: { report: Report }) {
 
 /** The interval that the random order proves, or else the model's, which claims nothing. */
 function interval(arm: Arm): string {
-  if (arm.low !== null && arm.high !== null) return `${times(arm.low)} to ${times(arm.high)}`;
-  if (arm.model_low !== null && arm.model_high !== null) return `~ ${times(arm.model_low)} to ${times(arm.model_high)}`;
+  if (arm.low != null && arm.high != null) return outwards(arm.low, arm.high);
+  if (arm.model_low != null && arm.model_high != null) return `~ ${outwards(arm.model_low, arm.model_high)}`;
   return "open";
+}
+
+/** What is shown of a setting, in a word or two. */
+function shown({ arms, delay }: Report, arm: Arm): string {
+  if (delay?.shown && arms[delay.arm] === arm && arm.state !== "faster") return "less delay";
+  return STATES[arm.state] ?? arm.state;
 }
 
 function Settings({ report }: { report: Report }) {
@@ -109,7 +115,7 @@ function Settings({ report }: { report: Report }) {
           { name: "95 % interval", cell: (arm) => unless(arm, interval(arm)) },
           { name: "Evidence", cell: (arm) => unless(arm, `${evidence(arm.evidence)} of ${evidence(arm.needed ?? 1)}`) },
           { name: "Rounds", cell: (arm) => arm.rounds },
-          { name: "Shown", cell: (arm) => <span class={`badge ${arm.state === "faster" ? "good" : ""}`}>{STATES[arm.state] ?? arm.state}</span> },
+          { name: "Shown", cell: (arm) => <span class={`badge ${["faster", "less delay"].includes(shown(report, arm)) ? "good" : ""}`}>{shown(report, arm)}</span> },
         ]}
       />
       <p class="quiet">~ marks an estimate; it is not proof.</p>
@@ -124,7 +130,9 @@ export const short = ({ label, state }: Arm): string => (state === "current" ? "
 function Frontier({ report }: { report: Report }) {
   const data = useMemo(() => {
     const goodput = report.measured.name === "goodput" && report.measured.unit === "bit/s";
-    const known = report.arms.flatMap((arm, place) => (goodput && arm.delay_us != null && arm.goodput_bps && arm.state !== "not-set" && arm.state !== "failing" ? [{ place, arm, x: arm.delay_us / 1e3, y: arm.goodput_bps / 1e6 }] : []));
+    const known = report.arms.flatMap((arm, place) => (goodput && arm.delay_us != null && arm.goodput_bps && arm.state !== "not-set" && arm.state !== "failing" ? [{ place, arm, x: arm.delay_us / 1e3, y: arm.goodput_bps }] : []));
+    const by = scale(Math.max(0, ...known.map(({ y }) => y)));
+    known.forEach((one) => (one.y /= by.one));
     known.sort((a, b) => a.x - b.x || a.y - b.y);
     const best = new Set(report.frontier ?? []);
     const where = (some: (place: number) => boolean) => ({ values: known.map(({ place, y }) => (some(place) ? y : null)), names: known.map(({ place, arm }) => (some(place) ? short(arm) : null)) });
@@ -134,12 +142,12 @@ function Frontier({ report }: { report: Report }) {
       { label: "Others", colour: 2, points: true, ...where((place) => place !== 0 && !best.has(place)), names: known.length <= 8 ? where((place) => place !== 0 && !best.has(place)).names : [] },
       { label: "Current", colour: 1, points: true, ...where((place) => place === 0) },
     ];
-    return { x: known.map(({ x }) => x), lines: lines.filter(({ values }) => values.some((value) => value !== null)) };
+    return { yLabel: `Goodput, ${by.unit}`, x: known.map(({ x }) => x), lines: lines.filter(({ values }) => values.some((value) => value !== null)) };
   }, [report]);
   if (data.x.length < 2) return null;
   return (
     <Section id="frontier" title="Goodput against delay">
-      <Chart label={`Goodput against delay under load of ${data.x.length} settings`} xLabel="Delay under load, ms" yLabel="Goodput, Mbit/s" height={300} format={mbit} {...data} />
+      <Chart label={`Goodput against delay under load of ${data.x.length} settings`} xLabel="Delay under load, ms" height={300} format={mbit} {...data} />
       <p class="quiet">Up and to the left is better. Medians of trials: what is proven stands in the answer.</p>
     </Section>
   );
@@ -151,9 +159,10 @@ function Plateau({ report }: { report: Report }) {
     const points = (report.plateau?.curve ?? []).filter((point) => point.figure !== null && Number.isFinite(point.x));
     points.sort((a, b) => a.x - b.x);
     const limit = report.measured.unit === "bit/s" ? (report.physical_goodput_bps ?? null) : null;
-    const lines = [{ label: title(report.measured), values: points.map((point) => onAxis(report.measured, point.figure ?? 0)) }];
-    const reference = limit === null ? [] : [{ label: "Physical limit", reference: true, values: points.map(() => limit / 1e6) }];
-    return { x: points.map((point) => point.x), lines: [...lines, ...reference] };
+    const by = scale(Math.max(limit ?? 0, ...points.map((point) => point.figure ?? 0)));
+    const lines = [{ label: title(report.measured), values: points.map((point) => onAxis(report.measured, point.figure ?? 0, by)) }];
+    const reference = limit === null ? [] : [{ label: "Physical limit", reference: true, values: points.map(() => limit / by.one) }];
+    return { yLabel: axis(report.measured, by), x: points.map((point) => point.x), lines: [...lines, ...reference] };
   }, [report]);
   if (!report.plateau || data.x.length < 2) return null;
   const { knob } = report.plateau;
@@ -163,7 +172,6 @@ function Plateau({ report }: { report: Report }) {
         label={`${title(report.measured)} by ${knob}, ${data.x.length} levels`}
         logX
         xLabel={`${knob}${report.plateau.unit ? `, ${report.plateau.unit}` : ""}`}
-        yLabel={axis(report.measured)}
         format={mbit}
         {...data}
       />

@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { get, problemOf, type Problem } from "../api";
 import { Chart } from "../chart";
-import { axis, count, evidence, figure, mbit, onAxis, rate, times, when } from "../format";
+import { axis, count, evidence, figure, GOODPUT, mbit, onAxis, outwards, rate, scale, times, when } from "../format";
 import { Choice, Fetched, Figure, Section, Table, Trouble, useGet } from "../parts";
 import type { Arm, Report } from "../report";
 import { leadsTo } from "../outcome";
@@ -207,17 +207,19 @@ function Delay({ samples }: { samples: Samples }) {
       .filter((trial) => trial.round > 0 && trial.status === "completed")
       .map((trial) => {
         const own = rtt.slice(trial.from, trial.from + trial.count).filter((us) => us > 0);
-        return { arm: trial.arm, x: own.reduce((sum, us) => sum + us, 0) / own.length / 1e3, y: trial.goodput_bps / 1e6 };
+        return { arm: trial.arm, x: own.reduce((sum, us) => sum + us, 0) / own.length / 1e3, y: trial.goodput_bps };
       })
       .filter(({ x }) => Number.isFinite(x))
       .sort((a, b) => a.x - b.x);
+    const by = scale(Math.max(0, ...points.map(({ y }) => y)));
+    points.forEach((point) => (point.y /= by.one));
     const lines = samples.arms.map((label, arm) => ({ label, points: true, values: points.map((point) => (point.arm === arm ? point.y : null)) }));
-    return { x: points.map(({ x }) => x), lines };
+    return { yLabel: `Goodput, ${by.unit}`, x: points.map(({ x }) => x), lines };
   }, [samples]);
   if (data.x.length < 2) return null;
   return (
     <Section id="delay" title="Throughput against delay">
-      <Chart label={`Goodput against mean RTT of ${data.x.length} trials`} xLabel="Mean RTT of the trial, ms" yLabel="Goodput, Mbit/s" height={300} format={mbit} {...data} />
+      <Chart label={`Goodput against mean RTT of ${data.x.length} trials`} xLabel="Mean RTT of the trial, ms" height={300} format={mbit} {...data} />
       <p class="quiet">Up and to the left is better: more data, less queueing.</p>
     </Section>
   );
@@ -246,7 +248,7 @@ function Overlay({ ids, names, add, drop }: { ids: string[]; names: [string, str
       <p class="quiet">
         {alike.length > 1 ? "Trials of the current settings, experiment by experiment." : "Trials, setting by setting."} A point says which share of the trials had at most that {measured.name}; a steeper line is less noise.
       </p>
-      <Chart label={`Distribution of ${measured.name} over the trials of ${data.lines.length} ${alike.length > 1 ? "experiments" : "settings"}`} xLabel={axis(measured)} yLabel="Share of trials, %" height={260} format={(value) => value.toFixed(0)} {...data} />
+      <Chart label={`Distribution of ${measured.name} over the trials of ${data.lines.length} ${alike.length > 1 ? "experiments" : "settings"}`} yLabel="Share of trials, %" height={260} format={(value) => value.toFixed(0)} {...data} />
       {alike.length > 1 && data.lines.length < alike.length && <p class="note">{alike.length - data.lines.length} of them have no completed trial of the current settings, and aren't drawn.</p>}
       {there.length > alike.length && <p class="note">{there.length - alike.length} of them measured something else and can't be laid over these.</p>}
       <div class="row">
@@ -271,7 +273,7 @@ function Overlay({ ids, names, add, drop }: { ids: string[]; names: [string, str
 /** The share of trials that had at most so much. */
 function distributions(reports: Report[]) {
   const completed = (report: Report, arm: number): number[] =>
-    report.trial_table.filter((trial) => trial.arm === arm && trial.status === "completed" && trial.figure != null).map((trial) => onAxis(report.measured, trial.figure!)).sort((a, b) => a - b);
+    report.trial_table.filter((trial) => trial.arm === arm && trial.phase !== "delay" && trial.status === "completed" && trial.figure != null).map((trial) => trial.figure!).sort((a, b) => a - b);
   const [first] = reports;
   const sets =
     reports.length > 1
@@ -287,7 +289,9 @@ function distributions(reports: Report[]) {
     // Nothing before the first trial, nor behind the last one.
     return below === 0 || (next === undefined && at > values.at(-1)!) ? null : (100 * below) / values.length;
   };
-  return { x, lines: seen.map(({ label, values }) => ({ label, values: x.map((at) => share(values, at)) })) };
+  const measured = first?.measured ?? GOODPUT;
+  const by = scale(x.at(-1) ?? 0);
+  return { xLabel: axis(measured, by), x: x.map((value) => onAxis(measured, value, by)), lines: seen.map(({ label, values }) => ({ label, values: x.map((at) => share(values, at)) })) };
 }
 
 /** Two experiments side by side, setting by setting. */
@@ -329,7 +333,7 @@ function SideBySide({ reports: [a, b], children }: { reports: [Report, Report]; 
     const [left, right] = [a, b].map((report) => report.arms.find((arm) => key(arm) === wanted) ?? null);
     return { label: left?.label ?? right?.label ?? "", left: left ?? null, right: right ?? null };
   });
-  const interval = (arm: Arm | null): string => (arm && arm.low !== null && arm.high !== null ? `${times(arm.low)} to ${times(arm.high)}` : "open");
+  const interval = (arm: Arm | null): string => (arm && arm.low != null && arm.high != null ? outwards(arm.low, arm.high) : "open");
   const side = (name: string, report: Report, of: (row: (typeof rows)[number]) => Arm | null) => [
     { name: `${name}: ${report.measured.name}`, cell: (row: (typeof rows)[number]) => figure(report.measured, of(row)?.figure) },
     { name: `${name}: ratio`, cell: (row: (typeof rows)[number]) => (of(row) ? `${times(of(row)?.ratio)} (${interval(of(row))})` : "–") },

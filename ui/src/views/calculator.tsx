@@ -104,7 +104,7 @@ function Frame({ answer }: { answer: Answer }) {
           ))}
         </ol>
       </Wide>
-      <div class="strip" aria-hidden="true">
+      <div class="to-scale" aria-hidden="true">
         {answer.layers.map((layer, place) => (
           <i key={place} class={layer.part} style={{ width: `${(100 * layer.len) / total}%` }} />
         ))}

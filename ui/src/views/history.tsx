@@ -5,7 +5,7 @@ import { iso, when } from "../format";
 import { changed, onChanged } from "../host";
 import { csv, keepFile } from "../keep";
 import { Choice, Fetched, Section, Table, Text, Trouble, useDoing, useGet } from "../parts";
-import { gain, leadsTo, outcome, OUTCOMES } from "../outcome";
+import { gained, isBetter, leadsTo, outcome, OUTCOMES } from "../outcome";
 import { useQuery } from "../route";
 import type { ExperimentSummary as Experiment, HistoryAnswer as Changes, JournalList as Journal } from "../schema";
 
@@ -112,12 +112,12 @@ function Listed({ all }: { all: Experiment[] }) {
             name: "Verdict",
             cell: (one) => (
               <>
-                <span class={`badge ${outcome(one) === "set" ? "good" : ""}`}>{OUTCOMES[outcome(one)] ?? outcome(one)}</span>
+                <span class={`badge ${isBetter(one) ? "good" : ""}`}>{OUTCOMES[outcome(one)] ?? outcome(one)}</span>
                 {one.answer && <span class="sub">{one.answer}</span>}
               </>
             ),
           },
-          { name: "Gain", cell: ({ change_bp }) => <span class="nowrap">{gain(change_bp)}</span> },
+          { name: "Gain", cell: (one) => <span class="nowrap">{gained(one)}</span> },
           { name: "Workload", cell: ({ workload, kind }) => workload ?? (kind === "traffic" ? "real traffic" : "–") },
           { name: "Where", cell: ({ tunnel }) => tunnel },
           { name: "Trials", cell: ({ trials }) => trials },

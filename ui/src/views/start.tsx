@@ -4,7 +4,7 @@ import { Choice, Fetched, Section, Text, useGet } from "../parts";
 import { go } from "../route";
 import type { JournalList as Journal, PresetsAnswer as Presets, RunSummary as Run, TrafficList } from "../schema";
 import { Drop, hand } from "./file";
-import { leadsTo, outcome } from "../outcome";
+import { isBetter, leadsTo } from "../outcome";
 
 /** Where one begins: four ways on, what runs, and what was found last. */
 export function Start() {
@@ -139,7 +139,7 @@ function Last() {
         {({ experiments }) => {
           const last = experiments.find(({ answer }) => answer);
           return last ? (
-            <Section id="last" class={`verdict ${outcome(last) === "set" ? "faster" : ""}`} title="Your last verdict">
+            <Section id="last" class={`verdict ${isBetter(last) ? "faster" : ""}`} title="Your last verdict">
               <p>
                 <strong>{last.answer}</strong>
               </p>
