@@ -3,6 +3,7 @@ use crate::files::write_secret;
 use crate::scraped::{AskedNames, answer};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::io::Read as _;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,6 +16,9 @@ use wt_trial::Cancel;
 
 /// Where it listens if nobody says where: this host only.
 const USUAL: [&str; 2] = ["127.0.0.1:7411", "[::1]:7411"];
+
+/// Of a key's file no more is read: it has 64 digits and the end of a line.
+const LONGEST_KEY: u64 = 4096;
 
 /// What to try where metrics are in somebody's way.
 const OTHER_METRICS: &str = "--metrics with another port";
@@ -193,7 +197,7 @@ fn key(file: Option<&Path>, renew: bool) -> Result<(SharedKey, bool), Problem> {
     let named = |error: &dyn std::fmt::Display| {
         Problem::environment(format!("{}: {error}", path.display())).hint("another --key-file")
     };
-    match std::fs::read_to_string(&path) {
+    match text_of_a_key(&path) {
         Ok(text) if !renew => {
             let key = text.parse().map_err(|error| named(&error).hint("--new-key makes a new one"))?;
             Ok((key, false))
@@ -207,13 +211,20 @@ fn key(file: Option<&Path>, renew: bool) -> Result<(SharedKey, bool), Problem> {
     }
 }
 
+/// What stands in the file of a key: no more is read than a key can be long, since a device would give bytes without end.
+fn text_of_a_key(path: &Path) -> std::io::Result<String> {
+    let mut text = String::new();
+    std::fs::File::open(path)?.take(LONGEST_KEY).read_to_string(&mut text)?;
+    Ok(text)
+}
+
 /// The key in a file that must be there.
 ///
 /// # Errors
 /// A usage [`Problem`] that names the file.
 pub fn read_key(path: &Path) -> Result<SharedKey, Problem> {
     let named = |error: &dyn std::fmt::Display| Problem::usage(format!("{}: {error}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|error| named(&error))?;
+    let text = text_of_a_key(path).map_err(|error| named(&error))?;
     text.parse()
         .map_err(|error| named(&error).hint("the file holds the key and nothing else, as windtunnel serve keeps it"))
 }
@@ -352,6 +363,20 @@ mod tests {
         ] {
             assert_eq!(told(listen, metrics), Ok(()), "{listen:?} {metrics}");
         }
+    }
+
+    #[test]
+    fn a_device_without_end_is_no_key_and_a_pipe_may_hold_one() {
+        for path in ["/dev/zero", "/dev/full"].map(Path::new) {
+            assert!(read_key(path).unwrap_err().what.starts_with("/dev/"));
+            assert!(key(Some(path), false).is_err());
+        }
+        let (reader, mut writer) = std::io::pipe().unwrap();
+        let told = SharedKey::generate().unwrap();
+        std::io::Write::write_all(&mut writer, format!("{}\n", told.to_hex()).as_bytes()).unwrap();
+        drop(writer);
+        let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&reader));
+        assert_eq!(read_key(Path::new(&path)).unwrap().to_hex(), told.to_hex());
     }
 
     #[test]

@@ -2,7 +2,7 @@ use crate::answer::SCHEMA_VERSION;
 use crate::assess::{Assessor, TRY};
 use crate::assign;
 use crate::assigner::Assigner;
-use crate::backend::{Outcomes, Secrets};
+use crate::backend::{Outcomes, Secrets, known_cc};
 use crate::claims::{self, PortClaims};
 use crate::opens::Opens;
 use crate::record::{Record, StoredReport};
@@ -47,6 +47,8 @@ pub fn start(
     if request.for_s.is_some_and(|seconds| !(seconds.is_finite() && seconds > 0.0)) {
         return Err(Problem::usage("--for must be longer than nothing").hint("--for 10m"));
     }
+    // Whatever assigns them: a name that is mistyped, or isn't loaded yet, is told before anything begins.
+    request.config.arms.iter().filter_map(|arm| arm.settings.cc()).try_for_each(known_cc)?;
     let secrets = Secrets::drawn(&request.config)?;
     if request.dry_run {
         if request.backend != crate::BackendChoice::Auto {

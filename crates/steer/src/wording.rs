@@ -17,6 +17,9 @@ impl TrafficPlan {
             let works = if backend.works { "works" } else { "doesn't work" };
             lines.push(format!("{} {works} here: {}", backend.name, backend.found));
         }
+        if self.backends.iter().all(|backend| !backend.works) {
+            lines.push("So it can't begin here.".to_owned());
+        }
         if !self.other_programs.is_empty() {
             let names = self.other_programs.join(", ");
             lines.push(format!(
@@ -24,10 +27,13 @@ impl TrafficPlan {
             ));
         }
         let known = self.connections_per_hour > 0.0;
+        // Slots take as long however many connections come.
+        let by_slots = !known && self.expects.iter().all(|expected| expected.connections < 1.0);
         lines.push(String::new());
         lines.push("To show a gain of       half of experiments need            four of five need".to_owned());
-        lines.extend(self.expects.iter().map(|expected| expectation(expected, known)));
+        lines.extend(self.expects.iter().map(|expected| expectation(expected, known, by_slots)));
         lines.push(match known {
+            _ if by_slots => "None came while this looked. Slots take as long, however many come in each.".to_owned(),
             true => format!(
                 "The times are at {:.0} connections an hour, which this network namespace accepts now on all of its ports.",
                 self.connections_per_hour
@@ -39,10 +45,16 @@ impl TrafficPlan {
 }
 
 /// `    +10 %          12,000 connections, 3 h     19,000 connections, 5 h`.
-fn expectation(expected: &TrafficExpectation, known: bool) -> String {
+fn expectation(expected: &TrafficExpectation, known: bool, by_slots: bool) -> String {
     let of = |connections: f64, hours: f64| {
         let number = grouped(connections);
-        if known { format!("{number} connections, {}", long(hours)) } else { format!("{number} connections") }
+        if by_slots {
+            long(hours)
+        } else if known {
+            format!("{number} connections, {}", long(hours))
+        } else {
+            format!("{number} connections")
+        }
     };
     let (half, most) = (of(expected.connections, expected.hours), of(expected.connections_80, expected.hours_80));
     format!("  {:>+6.0} %        {half:>28}  {most:>28}", expected.gain * 100.0)
@@ -205,7 +217,9 @@ mod tests {
             hours: 31.7,
             hours_80: 51.7,
         };
-        let line = expectation(&expected, true);
+        let line = expectation(&expected, true, false);
         assert!(line.chars().count() <= 80 && line.contains("114,000 connections, 31.7 h"), "{line}");
+        let line = expectation(&TrafficExpectation { connections: 1e-8, ..expected }, false, true);
+        assert!(line.contains("31.7 h") && !line.contains("connections"), "{line}");
     }
 }

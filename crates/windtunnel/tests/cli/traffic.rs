@@ -37,6 +37,12 @@ fn an_experiment_file_is_run_as_its_options_would_be_and_what_it_cant_be_is_refu
     let plan: Value = serde_json::from_str(&plan.out).unwrap();
     assert_eq!((&plan["epoch_s"], &plan["arms"][1]["settings"]), (&json!(420.0), &json!({"initcwnd": 32})));
     assert_eq!(plan["arms"][1]["share"], 0.5, "everybody has each as long: {plan:#}");
+    // In a namespace where none come, slots still take their time.
+    let told = traffic(home.path(), &["start", file, "--dry-run"]).out;
+    assert!(!told.contains(" 0 connections"), "{told}");
+    let ecn = ["start", "--port", "443", "--levels", "ecn=off,on", "--dry-run"];
+    let told = traffic(home.path(), &ecn).out;
+    assert_eq!(told.contains("\nSo it can't begin here.\n"), !told.contains(" works here: "), "{told}");
     for (args, said) in [
         (vec!["start", "--levels", "initcwnd=10,32", "--dry-run"], "no port is named"),
         (vec!["start", "--port", "443", "--dry-run"], "2 to 8"),
@@ -45,6 +51,7 @@ fn an_experiment_file_is_run_as_its_options_would_be_and_what_it_cant_be_is_refu
             vec!["start", file, "--backend", "routes", "--levels", "pacing=20mbit,30mbit", "--dry-run"],
             "no route can give",
         ),
+        (vec!["start", file, "--levels", "cc=cubic,bbrr", "--dry-run"], "cc=bbrr: the kernel hasn't loaded it"),
         (vec!["start", "/nowhere.toml", "--dry-run"], "/nowhere.toml"),
         (vec!["start", file, "--epoch", "soon", "--dry-run"], "epoch"),
     ] {
