@@ -24,7 +24,7 @@ const CHECKS: Record<string, string> = {
 
 /** A part of all that there are. */
 const part = (some: number, all: number): string => (all > 0 ? percent(some / all) : "–");
-const ms = (value: number): string => `${value.toFixed(Math.abs(value) >= 10 ? 0 : 1)} ms`.replace("-", "−");
+const ms = (value: number): string => (Math.abs(value) < 0.95 && value !== 0 ? `${(value * 1e3).toFixed(0)} µs` : `${value.toFixed(Math.abs(value) >= 10 ? 0 : 1)} ms`).replace("-", "−");
 
 /** Time that a connection saves, or that it costs. */
 function saved({ saved_ms, saved_low_ms, saved_high_ms }: Effect): string | null {

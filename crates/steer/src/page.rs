@@ -77,7 +77,10 @@ fn gain_table(report: &TrafficReport) -> Table {
             effect.arm.clone(),
             times(effect.ratio),
             format!("{} to {}", times(effect.low), times(effect.high)),
-            effect.saved_ms.map_or_else(|| "–".to_owned(), |ms| format!("{ms:.1}")),
+            effect.saved_ms.map_or_else(
+                || "–".to_owned(),
+                |ms| if ms.abs() < 0.95 { format!("{ms:.3}") } else { format!("{ms:.1}") },
+            ),
             evidence(effect.evidence_faster),
             evidence(effect.evidence_slower),
             effect.units.to_string(),

@@ -228,7 +228,8 @@ fn interval_line(effect: &TrafficEffect, beside: Option<&str>) -> String {
         let (amount, word) = (ms.abs(), if ms >= 0.0 { "less" } else { "more" });
         let _ = match amount {
             a if a >= 10.0 => write!(line, ", {a:.0} ms {word} per connection"),
-            a => write!(line, ", {a:.1} ms {word} per connection"),
+            a if a >= 0.95 => write!(line, ", {a:.1} ms {word} per connection"),
+            a => write!(line, ", {:.0} µs {word} per connection", a * 1e3),
         };
     }
     line + "."
@@ -282,5 +283,26 @@ fn wrap(text: &mut String, line: &str) {
         let _ = writeln!(text, "{indent}{}", rest[..at].trim_end());
         rest = rest[at..].trim_start();
         indent = "  ";
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_saving_below_a_millisecond_is_no_nothing() {
+        let told = |saved_ms| {
+            let effect = serde_json::json!({
+                "arm": "bbr", "ratio": 1.25, "low": 1.1, "high": null, "saved_ms": saved_ms, "evidence_faster": 85.0,
+                "evidence_slower": 0.1, "needed": 20.0, "units": 9, "evidence_better_rank": 1.0, "evidence_worse_rank": 1.0,
+            });
+            interval_line(&serde_json::from_value(effect).unwrap(), None)
+        };
+        for (saved, said) in
+            [(41.5, "42 ms less"), (4.15, "4.2 ms less"), (0.415, "415 µs less"), (-0.04, "40 µs more")]
+        {
+            assert!(told(saved).contains(&format!(", {said} per connection.")), "{}", told(saved));
+        }
     }
 }
