@@ -23,6 +23,14 @@ pub(crate) fn retyped(journal: Option<&Path>, key_file: Option<&Path>) -> Retype
     RetypedOptions { journal: journal.filter(is_other_file).map(word), key_file: key_file.map(word) }
 }
 
+/// A text in which each command that reads the experiment names its journal, if that isn't the usual one.
+pub(crate) fn naming_journal(text: &str, id: &str, journal: Option<&Path>) -> String {
+    let Some(file) = retyped(journal, None).journal else { return text.to_owned() };
+    let begins =
+        ["windtunnel report", "journal show", "apply --verdict", "--holdback"].map(|word| format!("{word} {id}"));
+    begins.iter().fold(text.to_owned(), |text, begun| text.replace(begun, &format!("{begun} --journal {file}")))
+}
+
 /// The words behind the program's name, to be looked at: what isn't UTF-8 in them, as names of files may be, is replaced.
 pub(crate) fn words() -> impl Iterator<Item = String> {
     std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned())
@@ -59,7 +67,19 @@ fn without_password(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::without_password;
+    use super::{naming_journal, without_password};
+    use std::path::Path;
+
+    #[test]
+    fn commands_about_an_experiment_name_its_journal_if_that_is_a_file_of_its_own() {
+        let text = "Do: sudo windtunnel settings apply --verdict a-1\nKept: windtunnel report a-1 --full, windtunnel report b-2";
+        let named = naming_journal(text, "a-1", Some(Path::new("/tmp/a b.db")));
+        let option = "--journal '/tmp/a b.db'";
+        assert!(named.contains(&format!("apply --verdict a-1 {option}\n")), "{named}");
+        assert!(named.contains(&format!("report a-1 {option} --full, windtunnel report b-2")), "{named}");
+        assert_eq!(naming_journal(text, "a-1", None), text);
+        assert_eq!(naming_journal(text, "a-1", Some(Path::new("postgresql://host/db"))), text);
+    }
 
     #[test]
     fn no_password_is_kept() {

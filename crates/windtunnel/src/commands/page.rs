@@ -6,7 +6,7 @@ use crate::cli::typed;
 use crate::edge::{Exit, Outcome, Problem, emit, say};
 use clap::Args;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wt_compare::page_load::{self, PageAnswer, PageLoad, PageRequest, WindowPair};
 
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &PageArgs) -> Outcome {
         let value = serde_json::to_value(&answer).map_err(|error| Problem::internal(error.to_string()))?;
         emit!("{value:#}");
     } else {
-        print(&answer);
+        print(&answer, args.journal.as_deref());
     }
     // Last, so that a file that can't be written costs nothing.
     if let (Some(file), Some(waterfall)) = (&args.svg, answer.waterfall()) {
@@ -95,7 +95,7 @@ pub(crate) fn run(args: &PageArgs) -> Outcome {
     Ok(if answer.is_no() { Exit::No } else { Exit::Done })
 }
 
-fn print(answer: &PageAnswer) {
+fn print(answer: &PageAnswer, journal: Option<&Path>) {
     say!("{}, cold caches", answer.browser);
     say!("{:>14} {:>10} {:>16} {:>10} {:>8} {:>9}", "run", "first byte", "DOMContentLoaded", "load", "requests", "kB");
     let line = |name: &str, of: &dyn Fn(Measure) -> Option<f64>| {
@@ -118,7 +118,8 @@ fn print(answer: &PageAnswer) {
     answer.failures().iter().for_each(|failure| say!("{failure}"));
     if let Some(compare) = &answer.compare {
         say!("{}", compare.text);
-        answer.id.iter().for_each(|id| say!("Kept: windtunnel report {id}"));
+        let kept = |id: &String| typed::naming_journal(&format!("Kept: windtunnel report {id}"), id, journal);
+        answer.id.iter().for_each(|id| say!("{}", kept(id)));
     }
 }
 

@@ -61,7 +61,7 @@ pub(crate) fn run(args: &ReportArgs) -> Outcome {
         }
         Answer::TrafficReport(report) => {
             no_table(args, "a comparison of a server's connections")?;
-            traffic::give_report(&report, html, json)
+            traffic::give_report(&report, html, json, args.journal.as_deref())
         }
         Answer::Tune(TuneAnswer::Screen(screen)) => give_screen(&screen, &args.forms, args.forms.json, &[]),
         Answer::Tune(TuneAnswer::Report(report)) => {

@@ -8,7 +8,7 @@ use crate::cli::typed;
 use crate::cli::values::{RateUnit, trial_time};
 use crate::edge::{Exit, Outcome, Problem, note, say};
 use clap::Args;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wt_api::{Answer, Event, Request, Services};
 use wt_experiment::classic::CovariateEffect;
@@ -123,7 +123,7 @@ pub(crate) fn run(args: &TestArgs) -> Outcome {
     if args.json {
         say_json(&*answer)?;
     } else {
-        print(&answer, args.units);
+        print(&answer, args.units, args.journal.as_deref());
     }
     Ok(if answer.mean_bps.is_some() { Exit::Done } else { Exit::No })
 }
@@ -161,7 +161,7 @@ fn summary(args: &TestArgs) -> Outcome {
     Ok(Exit::Done)
 }
 
-fn print(answer: &LoggedTests, units: RateUnit) {
+fn print(answer: &LoggedTests, units: RateUnit, journal: Option<&Path>) {
     log_lines(&answer.tests, units);
     if answer.hosts.len() > 1 {
         table(answer, units);
@@ -169,7 +169,8 @@ fn print(answer: &LoggedTests, units: RateUnit) {
     if answer.tests.len() == 1 {
         in_force(answer);
     }
-    say!("Kept: windtunnel journal show {}", answer.id);
+    let kept = format!("Kept: windtunnel journal show {}", answer.id);
+    say!("{}", typed::naming_journal(&kept, &answer.id, journal));
 }
 
 /// Each test of the log: number, moment, server, what came, and the way to it.

@@ -305,7 +305,7 @@ pub(crate) fn run(args: &TrafficArgs) -> Outcome {
             _ => Err(unexpected()),
         },
         TrafficCommand::Report { experiment, json } => match ask(Request::TrafficReport(named(experiment)))? {
-            Answer::TrafficReport(report) => give_report(&report, None, *json),
+            Answer::TrafficReport(report) => give_report(&report, None, *json, journal),
             _ => Err(unexpected()),
         },
         TrafficCommand::Guard => wt_steer::guard().map(|()| Exit::Done),
@@ -343,7 +343,7 @@ fn run_start(args: &StartArgs, journal: Option<&Path>) -> Outcome {
         Answer::Traffic(TrafficAnswer::Plan(plan)) => {
             give(&*plan, args.json || stream, |plan| plan.lines().iter().for_each(|line| paragraph(line)))
         }
-        Answer::Traffic(TrafficAnswer::Report(report)) => give_report(&report, None, args.json || stream),
+        Answer::Traffic(TrafficAnswer::Report(report)) => give_report(&report, None, args.json || stream, journal),
         _ => Err(Problem::internal("another answer than was asked for")),
     }
 }
@@ -352,8 +352,9 @@ fn run_start(args: &StartArgs, journal: Option<&Path>) -> Outcome {
 ///
 /// # Errors
 /// A [`Problem`] that names the file.
-pub(crate) fn give_report(report: &TrafficReport, html: Option<&Path>, json: bool) -> Outcome {
-    give(report, json, |report| say!("{}", report.text().trim_end()))?;
+pub(crate) fn give_report(report: &TrafficReport, html: Option<&Path>, json: bool, journal: Option<&Path>) -> Outcome {
+    let text = |report: &TrafficReport| typed::naming_journal(report.text().trim_end(), &report.id, journal);
+    give(report, json, |report| say!("{}", text(report)))?;
     // Last, so that a file that can't be written costs nothing.
     if let Some(path) = html {
         write_measured(path, &wt_steer::page(report), REPORT)?;
