@@ -173,7 +173,7 @@ pub(super) fn verified(report: &VerifyReport) {
     match (report.checked.len(), report.drift.is_empty()) {
         (0, _) => say!("No change is in force."),
         (count, true) => say!("{count} change(s) in force, and everything is as they made it."),
-        (_, false) => say!("Not everything is as it was made."),
+        (_, false) => not_as_made(),
     }
 }
 
@@ -199,13 +199,17 @@ pub(super) fn checked(report: &CheckReport) {
         }
         (count, true) => say!("{count} change(s) in force; what was changed holds."),
         (_, false) if !report.drift.is_empty() => {
-            say!("Not everything is as it was made. Apply it again, or take the rest back: {} undo", own());
+            not_as_made();
         }
         (_, false) => match slower {
             Some(change) => say!("Change {change} makes it slower. Take it back: {} undo {change}", own()),
             None => say!("What was measured may not hold here any more. Measure again: windtunnel settings prove"),
         },
     }
+}
+
+fn not_as_made() {
+    say!("Not everything is as it was made. Apply it again, or take the rest back: {} undo", own());
 }
 
 fn verdict(one: &VerdictCheck) {
