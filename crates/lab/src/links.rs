@@ -128,11 +128,12 @@ impl Links {
                 continue;
             }
             if let Some(lives) = lives {
-                packet.ttl = packet.ttl.min(lives);
                 if lives == 0 {
+                    self.shoot_beside(node, now, false, &packet);
                     self.answer_own(node, side, now, &packet);
                     continue;
                 }
+                packet.ttl = packet.ttl.min(lives);
             }
             self.enter(node, side, now, packet);
         }
@@ -177,12 +178,26 @@ impl Links {
         self.shots.extend(router::on_the_wire(packet).map(|bytes| Shot { end, at, inbound, bytes }));
     }
 
-    /// A packet goes onto a link in a direction; `lives` is what its time to live will be on it.
+    /// A packet goes onto a link in a direction; `lives` is what its time to live will be on it. What is too long for the link no
+    /// router puts on it; a host does, since its device is the one that is recorded there, and the first router looks at it behind that.
     fn shoot_out(&mut self, side: Side, link: usize, at: Time, packet: &Packet<Segment>, lives: u8) {
         let fits = self.scenario.links.get(link).is_some_and(|link| u64::from(packet.ip_len) <= link.mtu.get());
-        if !self.ends.is_empty() && fits && lives > 0 {
+        if !self.ends.is_empty() && (fits || self.is_outer(side, link)) && lives > 0 {
             let end = LinkEnd { link, server_side: side == Side::BToA };
             self.shoot(end, at, false, &Packet { ttl: lives, ..packet.clone() });
+        }
+    }
+
+    /// Whether client or server puts on a link what goes over it in a direction.
+    fn is_outer(&self, side: Side, link: usize) -> bool {
+        link == if side == Side::AToB { 0 } else { self.last() - 1 }
+    }
+
+    /// Client or server sends a packet to the router beside it (or gets one from it), which goes over no link.
+    fn shoot_beside(&mut self, node: usize, at: Time, inbound: bool, packet: &Packet<Segment>) {
+        let server_side = node == self.last();
+        if !self.ends.is_empty() && (server_side || node == 0) {
+            self.shoot(LinkEnd { link: node.saturating_sub(1), server_side }, at, inbound, packet);
         }
     }
 
@@ -309,7 +324,10 @@ impl Links {
         match reason {
             DropReason::TooBig { mtu } if !packet.dont_fragment => {
                 for fragment in router::fragments(packet, mtu).into_iter().filter_map(own) {
-                    self.shoot_out(side, link, at, &fragment, fragment.ttl);
+                    // What a host sent passed its device whole.
+                    if !self.is_outer(side, link) {
+                        self.shoot_out(side, link, at, &fragment, fragment.ttl);
+                    }
                     // The link is there: a packet was just too big for it.
                     let _ = self.path.inject(side, link, at, fragment);
                 }
@@ -351,6 +369,7 @@ impl Links {
         }
         let destination = destination_of(&message);
         if let Some(host) = self.host_at(node, destination) {
+            self.shoot_beside(node, at, true, &message);
             self.ready.push_back(Outcome::Arrived { host, at, packet: message });
             return;
         }

@@ -9,6 +9,11 @@ const EDGE: Ipv4Addr = Ipv4Addr::new(198, 19, 1, 1);
 
 /// Three links of 1 ms each; `hop` is that in front of the second, `mtu` that of the third.
 fn links(hop: &str, mtu: u32) -> Links {
+    recorded_links(hop, mtu, Vec::new())
+}
+
+/// The same, recorded at these ends.
+fn recorded_links(hop: &str, mtu: u32, ends: Vec<LinkEnd>) -> Links {
     let link = |name: &str, more: &str| {
         let way = "{ rate = \"100mbit\", delay = \"1ms\" }";
         format!("[[link]]\nname = \"{name}\"\n{more}\ndown = {way}\nup = {way}\n")
@@ -25,7 +30,7 @@ fn links(hop: &str, mtu: u32) -> Links {
     if hop.contains("host") {
         places.push(place(1, EDGE, "2001:2:0:19::1:1".parse().unwrap()));
     }
-    Links::new(scenario, places, Vec::new(), 1).unwrap()
+    Links::new(scenario, places, ends, 1).unwrap()
 }
 
 /// A packet with right checksums.
@@ -374,4 +379,42 @@ fn a_host_on_the_way_gets_what_is_for_it_and_passes_on_the_rest() {
     let header = Checksum::new().with(&long[..10]).with(&long[12..20]).finish();
     long[10..12].copy_from_slice(&header.to_be_bytes());
     assert_eq!(where_to(&mut links, 2, 5, long), [(2, 2)]);
+}
+
+#[test]
+fn a_recording_has_what_the_first_hop_drops_and_says_and_no_router_records_what_it_does_not_forward() {
+    let end = |link, server_side| LinkEnd { link, server_side };
+    let ends = vec![end(2, true), end(2, false), end(1, true)];
+    // A segment of 1450 bytes from the server, or from the client: the last link takes 1400.
+    let shots = |from_server: bool, may_fragment: bool| {
+        let mut links = recorded_links("", 1400, ends.clone());
+        let mut bytes = tcp(false, 16, 1410);
+        if from_server {
+            let (client, server) = (CLIENT_V4.octets(), SERVER_V4.octets());
+            bytes[12..16].copy_from_slice(&server);
+            bytes[16..20].copy_from_slice(&client);
+        }
+        bytes[6] = if may_fragment { 0 } else { 0x40 };
+        bytes[10..12].fill(0);
+        let header = Checksum::new().with(&bytes[..20]).finish();
+        bytes[10..12].copy_from_slice(&header.to_be_bytes());
+        send_at(&mut links, usize::from(from_server), Time::ZERO, bytes);
+        while links.poll(Time::from_secs(1)).is_some() {}
+        links.shots().map(|shot| (shot.end, shot.inbound, shot.bytes.len())).collect::<Vec<_>>()
+    };
+    // Its device has the segment, and the message of 576 bytes at most.
+    assert_eq!(shots(true, false), [(0, false, 1450), (0, true, 576)]);
+    let cut = [(0, false, 1450), (1, true, 1396), (1, true, 74), (2, false, 1396), (2, false, 74)];
+    let mut passed = shots(true, true);
+    passed.sort_by_key(|(end, ..)| *end);
+    assert_eq!(passed, cut);
+    // The router in front of the link has it only before that, and what it says.
+    let there: Vec<_> = shots(false, false).into_iter().filter(|(end, ..)| *end < 2).collect();
+    assert_eq!(there, []);
+    // An echo of the router beside the host, and the answer.
+    let mut links = recorded_links("", 1400, ends);
+    let request = packet(SERVER_V4.into(), router_v4(3).into(), Protocol::ICMP, &[8, 0, 0, 0, 0, 1, 0, 1]);
+    send_at(&mut links, 1, Time::ZERO, request);
+    let seen: Vec<_> = links.shots().map(|shot| (shot.end, shot.inbound, shot.bytes[8])).collect();
+    assert_eq!(seen, [(0, false, 64), (0, true, 64)]);
 }
