@@ -12,6 +12,8 @@ use wt_units::counted;
 const LEAST: f64 = 0.05;
 /// Less than this share of the time without anything under way isn't told.
 const IDLE: f64 = 0.3;
+/// Whom a silence at the end is blamed on waited for at least so long, µs.
+const LEAST_SILENCE_US: u64 = 1_000_000;
 
 /// A connection with its verdict.
 pub(crate) fn judged(connection: &Connection, number: u64) -> ConnectionReport {
@@ -30,6 +32,7 @@ pub(crate) fn judged(connection: &Connection, number: u64) -> ConnectionReport {
 fn blame(report: &ConnectionReport, client_reset: bool, server_reset: bool) -> Blame {
     let mut findings = Vec::new();
     opening(report, &mut findings);
+    findings.extend(silence(report));
     for end in [End::Client, End::Server] {
         receiver(report, end, &mut findings);
         sender(report, end, &mut findings);
@@ -48,6 +51,11 @@ fn blame(report: &ConnectionReport, client_reset: bool, server_reset: bool) -> B
 }
 
 fn nothing(report: &ConnectionReport) -> String {
+    if report.state == State::Opening {
+        let waited = seconds(report.duration_us + report.tail_us.unwrap_or(0));
+        let server = report.server.address;
+        return format!("The capture ends {waited} after the SYN to {server}: before an answer could come.");
+    }
     if let Some(end) = report.only_seen() {
         return format!(
             "Only packets of the {} were captured, so who is to blame can't be said: capture where both directions pass.",
@@ -82,7 +90,62 @@ fn nothing(report: &ConnectionReport) -> String {
             end.other().name()
         );
     }
-    "Neither end is to blame: what held it back is the path and the congestion control.".to_owned()
+    quiet_text(report).unwrap_or_else(|| {
+        "Neither end is to blame: what held it back is the path and the congestion control.".to_owned()
+    })
+}
+
+/// Where for most of the time nothing was under way, that and what ended it.
+fn quiet_text(report: &ConnectionReport) -> Option<String> {
+    let time = &report.time;
+    let path_us = time.handshake_us + time.under_way_us + time.client_repair_us + time.server_repair_us;
+    let quiet_us = time.client_idle_us + time.server_idle_us + time.ending_us;
+    if path_us * 2 >= report.duration_us || quiet_us <= path_us {
+        return None;
+    }
+    let silence = report.silence.filter(|silence| silence.us * 2 > quiet_us && silence.of_us == report.duration_us);
+    let when = silence.map_or_else(String::new, |silence| {
+        let after = silence.after.map_or_else(String::new, |end| format!(" after the {}'s last data", end.name()));
+        format!("{after}, {}", silence.until.text())
+    });
+    Some(format!(
+        "Neither end is to blame: nothing was under way for {} ({}){when}.",
+        seconds(quiet_us),
+        percent(share(report, quiet_us))
+    ))
+}
+
+/// What a connection ended in, where somebody may have waited for an answer. A server that had the last word owes none.
+fn silence(report: &ConnectionReport) -> Option<Finding> {
+    let silence = report.silence?;
+    let part = silence.share();
+    if silence.us < LEAST_SILENCE_US || part < IDLE || report.only_seen().is_some() {
+        return None;
+    }
+    let (how_long, until) = (format!("{} ({})", seconds(silence.us), percent(part)), silence.until.text());
+    // A FIN takes a number, too.
+    if let Some((end, bytes)) = [End::Client, End::Server].into_iter().zip(silence.unseen).find(|(_, bytes)| *bytes > 1)
+    {
+        let text = format!(
+            "What the {} sent got lost on the way here: of {bytes} bytes, by the numbers of its ACKs, nothing came for {how_long}, {until}. \
+             If only large packets vanish, `windtunnel mtu {}` finds the size that fits.",
+            end.name(),
+            report.end(end).address.ip()
+        );
+        return Some(Finding { end: Culprit::Path, reason: Reason::Loss, weight: part, text });
+    }
+    if silence.after != Some(End::Client) {
+        return None;
+    }
+    let why = if report.captured == Position::NearServer {
+        "if it owed an answer, its program hung; the network is not to blame."
+    } else {
+        "if it owed an answer, its program hung, or what it sends gets lost before it comes here: a capture near the server tells."
+    };
+    let server = report.server.address;
+    let text = format!("The server {server} acknowledged the request and sent nothing for {how_long}, {until}: {why}");
+    // No request may have been what the client sent.
+    Some(Finding { end: Culprit::Server, reason: Reason::Application, weight: part * 0.3, text })
 }
 
 /// `The client 192.0.2.1:50000`.
@@ -118,7 +181,7 @@ fn opening(report: &ConnectionReport, findings: &mut Vec<Finding>) {
                 "Nobody answered: {times} SYN{} to {server} in {}. A firewall drops them, the server is down, or the way \
                  back is broken.",
                 if times == 1 { "" } else { "s" },
-                seconds(report.duration_us)
+                seconds(report.duration_us + report.tail_us.unwrap_or(0))
             ),
         }),
         State::Refused => findings.push(Finding {

@@ -3,6 +3,7 @@
 use crate::clock::Clock;
 use crate::half::{Half, KnownTimes};
 use crate::packet::{Segment, TooBig};
+use crate::silence::{HangUp, SilenceEnd};
 use serde::Serialize;
 use std::net::{IpAddr, SocketAddr};
 use wt_wire::TcpFlags;
@@ -118,6 +119,14 @@ pub(crate) struct Connection {
     request_at_ns: Option<u64>,
     pub(crate) answers: crate::samples::Sample,
     time: Nanoseconds,
+    /// Whose payload came last.
+    pub(crate) spoke_last: Option<End>,
+    /// Who ended it after the last payload, while nothing was under way.
+    pub(crate) hung_up: Option<HangUp>,
+    /// From its last packet to the end of the capture, ns, once that is known.
+    pub(crate) tail_ns: Option<u64>,
+    /// Nothing was under way when its last packet had come.
+    pub(crate) is_quiet_at_end: bool,
 }
 
 impl Connection {
@@ -149,6 +158,10 @@ impl Connection {
             request_at_ns: None,
             answers: crate::samples::Sample::default(),
             time: Nanoseconds::default(),
+            spoke_last: None,
+            hung_up: None,
+            tail_ns: None,
+            is_quiet_at_end: false,
         }
     }
 
@@ -264,6 +277,7 @@ impl Connection {
         if s.len == 0 || is_keep_alive {
             return;
         }
+        self.spoke_last = Some(end);
         match (end, self.request_at_ns) {
             (End::Client, _) => self.request_at_ns = Some(now),
             (End::Server, Some(asked)) => {
@@ -313,9 +327,11 @@ impl Connection {
     fn spend_quiet(&mut self, gap: u64, by: End, s: &Segment, is_keep_alive: bool) {
         if s.len == 0 || is_keep_alive {
             self.time.ending += gap;
+            self.hang_up(by, s);
             return;
         }
         let whole = gap + std::mem::take(&mut self.time.ending);
+        self.hung_up = None;
         if self.half(by).next.is_some_and(|next| s.seq.is_before(next)) {
             self.time.repair[by.index()] += whole;
             return;
@@ -333,6 +349,24 @@ impl Connection {
             self.time.under_way += travel;
         }
         self.time.idle[by.index()] += whole - travel;
+    }
+
+    /// Notes who ends a silence. Of several the one after most of it counts: who sends nothing more may close its direction at once.
+    fn hang_up(&mut self, by: End, s: &Segment) {
+        let until = match (s.has(TcpFlags::RST), s.has(TcpFlags::FIN)) {
+            (true, _) => SilenceEnd::Reset(by),
+            (_, true) => SilenceEnd::Closed(by),
+            _ => return,
+        };
+        let silent_ns = self.time.ending;
+        if self.hung_up.is_none_or(|before| before.silent_ns.saturating_mul(2) < silent_ns) {
+            self.hung_up = Some(HangUp { silent_ns, after: self.spoke_last, until });
+        }
+    }
+
+    /// How long nothing has been under way, ns.
+    pub(crate) const fn ending_ns(&self) -> u64 {
+        self.time.ending
     }
 
     /// How long an end may have been idle, or have waited for ACKs: the time from here to it and back isn't known, µs.
@@ -368,9 +402,11 @@ impl Connection {
         }
     }
 
-    /// Nothing more will come.
-    pub(crate) fn finish(&mut self, room: &mut usize) {
+    /// Nothing more will come; `until_ns` is when the capture ends, if it does.
+    pub(crate) fn finish(&mut self, room: &mut usize, until_ns: Option<u64>) {
         let now = self.last_ns;
+        self.tail_ns = until_ns.map(|until| until.saturating_sub(now));
+        self.is_quiet_at_end = self.halves.iter().all(|half| !half.has_outstanding());
         for half in &mut self.halves {
             half.finish(now, room);
         }

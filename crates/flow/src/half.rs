@@ -128,6 +128,8 @@ pub(crate) struct Half {
     pub(crate) fin: bool,
     pub(crate) rst: bool,
     pub(crate) last_data_ns: u64,
+    /// Behind bytes that it had sent, as its last ACK says, and that didn't come here.
+    unseen_until: Option<Seq>,
     lately: Lately,
 }
 
@@ -163,6 +165,7 @@ impl Half {
         let is_payload = s.len > 1 || s.len == 1 && !self.is_keep_alive(s) && !self.is_window_probe(rev, s);
         self.counts.data_packets += u64::from(is_payload);
         self.counts.bytes_sent += if is_payload { u64::from(s.len) } else { 0 };
+        self.unseen_until = self.unseen_until.filter(|_| !is_payload);
         let is_new_syn = syn && !self.synchronise(s);
         let mut was = Was::Usual;
         if self.is_window_probe(rev, s) {
@@ -268,6 +271,7 @@ impl Half {
         let Some(next) = self.next else { return was };
         if next.is_before(s.seq) && !s.has(TcpFlags::RST) {
             self.counts.gaps += 1;
+            self.unseen_until = if s.len == 0 { Some(s.seq) } else { None };
         }
         if self.is_keep_alive(s) {
             self.counts.keep_alives += 1;
@@ -531,6 +535,12 @@ impl Half {
     /// Whether it says that something is missing.
     pub(crate) fn reports_a_gap(&self) -> bool {
         self.sack_count > 0 || self.duplicates >= 3
+    }
+
+    /// Bytes that it had sent, as its last ACK says, and that neither came here nor were acknowledged by the other end.
+    pub(crate) fn unseen(&self, rev: &Self) -> u32 {
+        let (Some(until), Some(ack)) = (self.unseen_until, rev.ack) else { return 0 };
+        u32::try_from(until.since(ack)).unwrap_or(0)
     }
 
     /// Payload that was sent at least once, bytes; of a stream of more than 4 GiB that, too.

@@ -40,6 +40,8 @@ mod packet;
 mod report;
 /// Quantiles and courses of durations.
 mod samples;
+/// The silence at a connection's end.
+mod silence;
 /// All connections.
 mod table;
 #[cfg(test)]

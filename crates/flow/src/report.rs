@@ -3,6 +3,7 @@ use crate::counts::{Counts, Offer};
 use crate::finding::Blame;
 use crate::half::Half;
 use crate::samples::Spread;
+use crate::silence::LastSilence;
 use serde::Serialize;
 use std::net::{IpAddr, SocketAddr};
 use wt_experiment::drift;
@@ -69,6 +70,8 @@ pub struct Analysis {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
+    /// The capture ends right behind the SYN, before an answer could come.
+    Opening,
     /// Nobody answered the SYN.
     Unanswered,
     /// It was answered by a reset.
@@ -245,6 +248,12 @@ pub struct ConnectionReport {
     pub blame: Blame,
     /// Its state was given up once to bound memory: figures are of the time since.
     pub interrupted: bool,
+    /// What it ended in.
+    #[serde(skip)]
+    pub(crate) silence: Option<LastSilence>,
+    /// From its last packet to the end of the capture, µs, if that is known.
+    #[serde(skip)]
+    pub(crate) tail_us: Option<u64>,
 }
 
 impl ConnectionReport {
@@ -258,7 +267,7 @@ impl ConnectionReport {
     #[must_use]
     pub fn only_seen(&self) -> Option<End> {
         match (self.client.sent.packets, self.server.sent.packets, self.state) {
-            (_, _, State::Unanswered) => None,
+            (_, _, State::Unanswered | State::Opening) => None,
             (1.., 0, _) => Some(End::Client),
             (0, 1.., _) => Some(End::Server),
             _ => None,
@@ -301,6 +310,8 @@ impl ConnectionReport {
             time: connection.shares(),
             blame: Blame::default(),
             interrupted: connection.interrupted,
+            silence: connection.last_silence(),
+            tail_us: connection.tail_ns.map(|ns| ns / 1000),
         };
         if report.without_time > 0 { report.untimed() } else { report }
     }
@@ -325,6 +336,8 @@ impl ConnectionReport {
             server: end(self.server),
             answer_time: None,
             time: Shares::default(),
+            silence: None,
+            tail_us: None,
             ..self
         }
     }
@@ -338,7 +351,9 @@ fn state(connection: &Connection) -> State {
         (true, _) | (_, true) => State::Reset,
         _ if client.fin && server.fin => State::Closed,
         // Of a client that acknowledges something, only the answers weren't captured.
-        _ if connection.sure && only_syn && server.counts.packets == 0 && client.ack.is_none() => State::Unanswered,
+        _ if connection.sure && only_syn && server.counts.packets == 0 && client.ack.is_none() => {
+            if connection.may_still_be_answered() { State::Opening } else { State::Unanswered }
+        }
         _ if connection.sure && connection.syn_ack_seen && client.ack.is_none() && server.counts.data_packets == 0 => {
             State::HalfOpen
         }

@@ -91,6 +91,7 @@ pub struct Tracker {
     clock: Clock,
     first_ns: Option<u64>,
     last_ns: u64,
+    until_ns: u64,
 }
 
 impl Tracker {
@@ -113,6 +114,7 @@ impl Tracker {
             clock: Clock::default(),
             first_ns: None,
             last_ns: 0,
+            until_ns: 0,
         }
     }
 
@@ -210,7 +212,7 @@ impl Tracker {
             known => known.is_some(),
         };
         if reopened && let Some(old) = self.followed.remove(&key) {
-            self.tell(*old);
+            self.tell(*old, None);
         }
         self.follow(key, interface, at_ns, s);
     }
@@ -227,7 +229,7 @@ impl Tracker {
                         if self.remembered.len() < self.bounds.remembered && !followed.connection.is_over() {
                             self.remembered.insert(self.followed.hasher().hash_one(oldest));
                         }
-                        self.tell(*followed);
+                        self.tell(*followed, None);
                     }
                 }
             }
@@ -247,10 +249,10 @@ impl Tracker {
             .insert(key, Box::new(FollowedConnection { connection, number: self.number, touched: self.counts.all }));
     }
 
-    /// A connection that isn't followed any more.
-    fn tell(&mut self, followed: FollowedConnection) {
+    /// A connection that isn't followed any more; `until_ns` is when the capture ends, if that is why.
+    fn tell(&mut self, followed: FollowedConnection, until_ns: Option<u64>) {
         let FollowedConnection { mut connection, number, .. } = followed;
-        connection.finish(&mut self.room);
+        connection.finish(&mut self.room, until_ns);
         if self.least.is_some_and(|least| connection.bytes() <= least) {
             self.left_out += 1;
             return;
@@ -272,6 +274,12 @@ impl Tracker {
         }
     }
 
+    /// No more packets came up to this time, ns since 1970: connections were silent until then. Unless told otherwise a capture ends with
+    /// its last packet.
+    pub const fn listened_until(&mut self, unix_ns: u64) {
+        self.until_ns = unix_ns;
+    }
+
     /// Connections that are followed now.
     #[must_use]
     pub fn followed(&self) -> usize {
@@ -288,10 +296,12 @@ impl Tracker {
     #[must_use]
     pub fn finish(mut self, interfaces: &[String]) -> Analysis {
         let mut rest: Vec<Box<FollowedConnection>> = std::mem::take(&mut self.followed).into_values().collect();
+        // Of a clock that was set back nobody knows how long ago something was.
+        let until_ns = (self.counts.set_back == 0).then_some(self.last_ns.max(self.until_ns));
         // Of those with the least nothing has to be computed if they aren't told.
         rest.sort_by_key(|followed| (std::cmp::Reverse(followed.connection.bytes()), followed.number));
         for followed in rest {
-            self.tell(*followed);
+            self.tell(*followed, until_ns);
         }
         self.thin();
         self.told.sort_by_key(|told| told.number);

@@ -8,6 +8,7 @@ mod order;
 mod partial;
 mod quiet;
 mod sent_again;
+mod silence;
 
 const SYN: u8 = 2;
 const RST: u8 = 4;

@@ -142,6 +142,7 @@ fn window(own: &EndReport, timed: bool) -> String {
 
 const fn state(state: State) -> &'static str {
     match state {
+        State::Opening => "opening",
         State::Unanswered => "unanswered",
         State::Refused => "refused",
         State::HalfOpen => "half open",

@@ -98,6 +98,7 @@ pub fn watch(request: &WatchRequest, begun: &mut dyn FnMut(), cancel: &Cancel) -
     }
     let names: Vec<String> = devices.iter().map(|device| device_name(*device)).collect();
     let broken = broken.as_ref().map(|error| error as &dyn std::fmt::Display);
+    tracker.listened_until(u64::try_from(wt_sys::clock::unix_us()).unwrap_or(0).saturating_mul(1000));
     let analysis = tracker.finish(&names);
     Ok(CaptureAnswer::of_device(analysis, &request.device, names, watch.take_drops(), broken))
 }
