@@ -106,6 +106,8 @@ pub(crate) struct Half {
     /// From a timestamp of this end to its echo.
     pub(crate) echo: Sample,
     stamps: VecDeque<(u32, u64)>,
+    /// The newest of its timestamps: packets of the same tick have the same one, also after its echo.
+    newest_stamp: Option<Seq>,
     /// What it sent before is no sample: the clock was set back since.
     measured_from_ns: u64,
     /// How long this end took to acknowledge, over time.
@@ -347,15 +349,7 @@ impl Half {
             self.sacks = s.sacks;
         }
         let Some((value, echo)) = s.timestamps else { return };
-        if self.stamps.back().is_none_or(|(last, _)| *last != value) {
-            if self.first_stamp.is_none() {
-                self.first_stamp = Some(value);
-            }
-            if self.stamps.len() >= MOST_STAMPS {
-                self.stamps.pop_front();
-            }
-            self.stamps.push_back((value, now));
-        }
+        self.note_stamp(value, now, s.has(TcpFlags::SYN));
         if s.has(TcpFlags::ACK)
             && let Some(place) = rev.stamps.iter().position(|(value, _)| *value == echo)
         {
@@ -363,6 +357,27 @@ impl Half {
             rev.stamps.drain(..=place);
             rev.echo.push(now.saturating_sub(at));
         }
+    }
+
+    /// A timestamp of this end passes. An echo of it may answer the first packet that has it, so that only from there on the time to the
+    /// echo is a round trip; and of the first timestamp of a connection whose beginning wasn't seen, that packet may have passed before.
+    fn note_stamp(&mut self, value: u32, now: u64, is_syn: bool) {
+        let is_new = self.newest_stamp.is_none_or(|newest| newest.is_before(Seq(value)));
+        if !is_new {
+            return;
+        }
+        let is_first_known = self.newest_stamp.is_some() || is_syn;
+        self.newest_stamp = Some(Seq(value));
+        if self.first_stamp.is_none() {
+            self.first_stamp = Some(value);
+        }
+        if !is_first_known {
+            return;
+        }
+        if self.stamps.len() >= MOST_STAMPS {
+            self.stamps.pop_front();
+        }
+        self.stamps.push_back((value, now));
     }
 
     fn note_window(&mut self, rev: &Self, s: &Segment, now: u64, known: &KnownTimes) {

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Options with a timestamp of the packet's time in ms, and of another one's that it echoes.
-fn stamped(packet: Packet, echoes_ms: u64) -> Packet {
+pub(super) fn stamped(packet: Packet, echoes_ms: u64) -> Packet {
     let stamp = |ms: u64| 5000_u32.wrapping_add(ms as u32).to_be_bytes();
     let options = [&[1, 1, 8, 10][..], &stamp(packet.at_ns / MS), &stamp(echoes_ms)].concat();
     packet.options(&options)
