@@ -6,7 +6,7 @@
 use crate::connection::{Connection, End};
 use crate::finding::{Blame, Culprit, Finding, Reason};
 use crate::report::{ConnectionReport, EndReport, Position, State};
-use wt_units::counted;
+use wt_units::{counted, three_digits};
 
 /// Less than this share of the time isn't told.
 const LEAST: f64 = 0.05;
@@ -14,6 +14,8 @@ const LEAST: f64 = 0.05;
 const IDLE: f64 = 0.3;
 /// Whom a silence at the end is blamed on waited for at least so long, µs.
 const LEAST_SILENCE_US: u64 = 1_000_000;
+/// A window that held the sender back for less than this share of the time isn't told.
+const WINDOW: f64 = 0.2;
 
 /// A connection with its verdict.
 pub(crate) fn judged(connection: &Connection, number: u64) -> ConnectionReport {
@@ -241,6 +243,17 @@ fn receiver(report: &ConnectionReport, end: End, findings: &mut Vec<Finding>) {
         End::Server => (time.server_zero_window_us, time.server_window_us),
     };
     let zero = share(report, zero_us);
+    let window = share(report, window_us);
+    if window >= WINDOW && own.low_window_us > window_us / 2 {
+        findings.push(Finding {
+            end: end.into(),
+            reason: Reason::ZeroWindow,
+            weight: zero + window,
+            text: slow_reader(report, end, (zero, window)),
+        });
+        late_acks(report, end, findings);
+        return;
+    }
     if own.window.closed_times > 0 && (zero >= LEAST || own.window.closed_longest_us >= 200_000) {
         findings.push(Finding {
             end: end.into(),
@@ -257,8 +270,7 @@ fn receiver(report: &ConnectionReport, end: End, findings: &mut Vec<Finding>) {
             ),
         });
     }
-    let window = share(report, window_us);
-    if window >= 0.2 {
+    if window >= WINDOW {
         findings.push(Finding {
             end: end.into(),
             reason: Reason::ReceiveWindow,
@@ -266,6 +278,42 @@ fn receiver(report: &ConnectionReport, end: End, findings: &mut Vec<Finding>) {
             text: window_text(report, end, own, window),
         });
     }
+    late_acks(report, end, findings);
+}
+
+/// A window that was mostly less than half of what it had been: the program reads what has arrived more slowly than it comes, and the
+/// longest buffer is full once.
+fn slow_reader(report: &ConnectionReport, end: End, (zero, low): (f64, f64)) -> String {
+    let window = report.end(end).window;
+    let held = format!(
+        "its window, which had been up to {} bytes, was mostly less than half of that and held the {} back ({})",
+        window.max,
+        end.other().name(),
+        percent(low)
+    );
+    let closed = match window.closed_times {
+        0 => String::new(),
+        times => format!(
+            ", and it was closed {times} time{} for {} in all ({})",
+            if times == 1 { "" } else { "s" },
+            seconds(window.closed_us),
+            percent(zero)
+        ),
+    };
+    let time = &report.time;
+    let quiet_us = time.handshake_us + time.client_idle_us + time.server_idle_us + time.ending_us;
+    let mbps = report.end(end.other()).bytes as f64 * 8.0 / report.duration_us.saturating_sub(quiet_us).max(1) as f64;
+    format!(
+        "{} didn't take what had arrived: {held}{closed}. Its program reads too slowly (about {} Mbit/s), or its host is overloaded. \
+         A larger receive buffer doesn't help.",
+        name(report, end),
+        three_digits(mbps, mbps)
+    )
+}
+
+/// ACKs of an end that came late.
+fn late_acks(report: &ConnectionReport, end: End, findings: &mut Vec<Finding>) {
+    let own = report.end(end);
     if let Some((reason, text)) = late(report, end, own) {
         let p95 = own.ack_delay.as_ref().map_or(0.0, |delay| delay.p95_us);
         let growing = own.ack_delay.as_ref().is_some_and(|delay| delay.growing);
@@ -278,14 +326,19 @@ fn receiver(report: &ConnectionReport, end: End, findings: &mut Vec<Finding>) {
 
 fn window_text(report: &ConnectionReport, end: End, own: &EndReport, window: f64) -> String {
     let largest = own.window.max;
+    // One that grows, or varies.
+    let mean = own.window.mean_over_time.filter(|mean| *mean < f64::from(largest) * 0.9);
     let mut text = format!(
         "{}'s receive window held the {} back ({}): at most {largest} bytes may be under way",
         name(report, end),
         end.other().name(),
         percent(window)
     );
+    if let Some(mean) = mean {
+        text.push_str(&format!(" ({mean:.0} in the mean over time)"));
+    }
     if let Some(rtt) = report.min_rtt_us.filter(|rtt| *rtt > 0) {
-        let most = f64::from(largest) * 8.0 / rtt as f64;
+        let most = mean.unwrap_or(f64::from(largest)) * 8.0 / rtt as f64;
         text.push_str(&format!(", which at an RTT of {} is {most:.2} Mbit/s", seconds(rtt)));
     }
     text.push('.');

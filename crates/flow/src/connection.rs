@@ -84,6 +84,8 @@ struct Nanoseconds {
     handshake: u64,
     under_way: u64,
     window: [u64; 2],
+    /// A part of that: the window was less than half of what it had been.
+    low_window: [u64; 2],
     zero: [u64; 2],
     repair: [u64; 2],
     idle: [u64; 2],
@@ -315,9 +317,17 @@ impl Connection {
         if half.recovery.is_some() || again || self.half(sender.other()).reports_a_gap() {
             self.time.repair[sender.index()] += gap;
         } else if half.limited {
-            self.time.window[sender.other().index()] += gap;
+            self.spend_window(sender.other(), gap);
         } else {
             self.time.under_way += gap;
+        }
+    }
+
+    /// The other end had used up this one's window.
+    fn spend_window(&mut self, of: End, ns: u64) {
+        self.time.window[of.index()] += ns;
+        if self.half(of).is_window_low() {
+            self.time.low_window[of.index()] += ns;
         }
     }
 
@@ -344,7 +354,7 @@ impl Connection {
             self.time.unsure[by.index()] += travel;
         }
         if self.half(by).limited {
-            self.time.window[by.other().index()] += travel;
+            self.spend_window(by.other(), travel);
         } else {
             self.time.under_way += travel;
         }
@@ -372,6 +382,11 @@ impl Connection {
     /// How long an end may have been idle, or have waited for ACKs: the time from here to it and back isn't known, µs.
     pub(crate) fn unsure_us(&self, end: End) -> u64 {
         self.time.unsure[end.index()] / 1000
+    }
+
+    /// How long an end's window held the other back while it was less than half of what it had been, µs.
+    pub(crate) fn low_window_us(&self, end: End) -> u64 {
+        self.time.low_window[end.index()] / 1000
     }
 
     /// Where its time went.

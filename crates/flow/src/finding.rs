@@ -32,7 +32,7 @@ pub enum Reason {
     Refused,
     /// Large packets vanish.
     BlackHole,
-    /// The program didn't read, so that the window was closed.
+    /// The program didn't read what had arrived, so that the window was closed, or less than half of what it had been.
     ZeroWindow,
     /// The receive window was smaller than the path could carry.
     ReceiveWindow,

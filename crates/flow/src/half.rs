@@ -516,6 +516,12 @@ impl Half {
         if packet_len <= LARGEST_LINK { packet_len } else { 1500 }
     }
 
+    /// Whether its window is less than half of what it was: what has arrived isn't read, for an end that reads what arrives offers as much
+    /// as before, and tells so as soon as that is twice what it told last.
+    pub(crate) fn is_window_low(&self) -> bool {
+        self.window_bytes.saturating_mul(2) < self.window_max
+    }
+
     /// Nothing more will come: what was never acknowledged is looked at. Gives back what it held of the table's room.
     pub(crate) fn finish(&mut self, now: u64, room: &mut usize) {
         if let Some(since) = self.zero_since_ns {

@@ -205,6 +205,9 @@ pub struct EndReport {
     /// How long it may have been idle, µs.
     #[serde(skip)]
     pub(crate) unsure_us: u64,
+    /// How long its window held the other end back while it was less than half of what it had been, µs.
+    #[serde(skip)]
+    pub(crate) low_window_us: u64,
     /// Large packets of it vanish.
     pub black_hole: Option<BlackHole>,
 }
@@ -405,6 +408,7 @@ fn end_report(connection: &Connection, end: End) -> EndReport {
         window_limited_packets: own.limited_segments,
         window_unsure_packets: own.unsure_segments,
         unsure_us: connection.unsure_us(end),
+        low_window_us: connection.low_window_us(end),
         black_hole: black_hole(own, connection),
     }
 }

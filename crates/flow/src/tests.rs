@@ -10,6 +10,7 @@ mod partial;
 mod quiet;
 mod sent_again;
 mod silence;
+mod windows;
 
 const SYN: u8 = 2;
 const RST: u8 = 4;
