@@ -1,4 +1,4 @@
-use super::{Direction, Link, LossBy, QueueBound, Scenario};
+use super::{Direction, Link, LossBy, QueueBound, Scenario, radio};
 use std::time::Duration;
 use wt_link::{
     Discipline, Distribution, JitterConfig, LinkConfig, LossConfig, MediumConfig, PathConfig, PolicerConfig,
@@ -63,8 +63,8 @@ impl Scenario {
             BitsPerSecond(u64::try_from(bits).unwrap_or(u64::MAX))
         };
         let crossing = |link: &Link, there: &Direction, back: &Direction| {
-            let there = link.framing.wire_len(Bytes(pmtu)) / there.rate + there.mean_delay();
-            there + link.framing.wire_len(Bytes(HEADERS)) / back.rate + back.mean_delay()
+            let over = |way: &Direction, wire: Bytes| wire / way.rate + way.mean_delay(wire.get());
+            over(there, link.framing.wire_len(Bytes(pmtu))) + over(back, link.framing.wire_len(Bytes(HEADERS)))
         };
         FullSize {
             pmtu,
@@ -194,24 +194,25 @@ const BRIEF: Duration = Duration::from_secs(1);
 const JITTER_MEAN: u32 = 3;
 
 impl Direction {
-    /// Propagation, with the mean of the jitter.
-    fn mean_delay(&self) -> Duration {
+    /// Propagation, with the mean of the jitter, and of what a radio adds for a packet that is so long on the wire.
+    fn mean_delay(&self, wire: u64) -> Duration {
         let modelled = self.after.iter().map(|stage| match stage {
             StageConfig::Jitter(jitter) => jitter.distribution.mean(),
             _ => Duration::ZERO,
         });
-        self.delay + self.jitter * JITTER_MEAN + modelled.sum::<Duration>()
+        let radio = match &self.line {
+            Some(StageConfig::Airtime(radio)) => radio::mean_wait(radio, wire),
+            _ => Duration::ZERO,
+        };
+        self.delay + self.jitter * JITTER_MEAN + modelled.sum::<Duration>() + radio
     }
 
     /// The most bits per second that it carries of packets that are so long on the wire: of a radio's time not all is bits.
     fn carries(&self, wire: u64) -> u128 {
-        let Some(StageConfig::Airtime(radio)) = &self.line else { return self.rate.get().into() };
-        let room = radio.max_bytes.get();
-        let whole = if radio.slot.is_some() { room } else { (room / wire).max(1) * wire };
-        let bytes = whole.min(u64::from(radio.max_packets) * wire);
-        let time = (Bytes(bytes) / radio.rate + radio.access).as_nanos().max(1);
-        let slot = radio.slot.map_or(1, |slot| slot.as_nanos().max(1));
-        u128::from(bytes) * 8_000_000_000 / (time.div_ceil(slot) * slot)
+        match &self.line {
+            Some(StageConfig::Airtime(radio)) => radio::carries(radio, wire),
+            _ => self.rate.get().into(),
+        }
     }
 
     pub(super) fn policers(&self) -> impl Iterator<Item = &PolicerConfig> {
@@ -233,9 +234,10 @@ impl Direction {
                 LossConfig::Numbered { .. } | LossConfig::Next { .. } => false,
             },
             StageConfig::Corrupt { probability, .. } => all(probability),
+            StageConfig::Airtime(radio) => all(&radio.failure),
             _ => false,
         };
-        all(&self.loss) || self.before.iter().any(is_total)
+        all(&self.loss) || self.before.iter().chain(&self.line).any(is_total)
     }
 
     /// Whether nothing on it can be faster than what it carries for a while, be it within a policer's burst.

@@ -16,6 +16,8 @@ mod facts;
 mod hop;
 /// What fields may be.
 mod limits;
+/// What a radio carries, and how long it takes.
+mod radio;
 /// The tables of single stages as they are written.
 mod raw;
 /// Reading and checking.

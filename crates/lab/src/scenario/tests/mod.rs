@@ -2,6 +2,8 @@
 mod builder;
 /// Paths that let nothing through.
 mod dead_ends;
+/// What radios carry.
+mod radio;
 
 use super::*;
 
@@ -25,21 +27,6 @@ fn the_facts_of_the_adsl_line_follow_from_its_cells() {
     assert!((full.rtt.as_secs_f64() - 0.030 - there - back).abs() < 1e-8, "{:?}", full.rtt);
     assert_eq!(full.goodput_down.get(), 8_000_000 * 1440 / (32 * 53));
     assert_eq!(scenario.pmtu(), 1492);
-}
-
-#[test]
-fn a_radio_carries_at_most_what_its_exchanges_hold() {
-    let most = |scenario: &Scenario| scenario.full_size(1500).goodput_up.get();
-    let lte = presets::load("lte").unwrap();
-    assert_eq!(most(&lte), 15_000_000 * 1448 / 1500, "a slot is full: 1875 bytes are 15 Mbit/s");
-    let mut wifi = presets::load("wifi").unwrap();
-    // Of 1540 bytes 42 fit, which takes 1724.8 µs at 300 Mbit/s, and each exchange costs 150 µs.
-    assert_eq!(most(&wifi), 42 * 1540 * 8 * 10_000_000 / 18_748 * 1448 / 1540);
-    if let Some(wt_link::StageConfig::Airtime(radio)) = &mut wifi.links[0].up.line {
-        // What lasts longer than a slot takes two.
-        (radio.slot, radio.max_bytes) = (Some(Duration::from_millis(1)), Bytes(37_500));
-    }
-    assert_eq!(most(&wifi), 150_000_000 * 1448 / 1540);
 }
 
 #[test]
