@@ -18,6 +18,8 @@ mod cells;
 pub mod codec;
 /// What a server sends before anything is acknowledged.
 pub mod first_window;
+/// How many bytes of long probes wait for their answers at once.
+mod in_flight;
 /// Loss with its uncertainty, and whether two losses differ.
 mod loss;
 /// How fast probes may leave.

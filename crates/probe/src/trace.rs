@@ -3,6 +3,7 @@
 //! # What this leaves out
 //! Aliases: a router that answers from another address for every interface counts as several.
 
+use crate::in_flight::InFlight;
 use crate::{Answer, Kind, LossCount, Machine, Probe, ProbeAnswer, Quote, RouterRefusal, Rtt, SynOptions, Time};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;
@@ -18,6 +19,11 @@ const BEYOND: [u8; 2] = [2, 5];
 const RATION: Time = Time::from_secs(1);
 /// Too-big packets are followed over so many hops.
 const MOST_MTUS: u32 = 8;
+
+/// Longer probes than this, in bytes, could fill a slow line, and leave as answers come; shorter ones leave all at once.
+const SHORT: u16 = 128;
+/// Long probes wait so long for those before them as long as nobody answered.
+const PATIENCE: Time = Time::from_millis(200);
 
 /// What is known before the first probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,6 +93,8 @@ pub struct Trace {
     hops: BTreeMap<u8, TraceHop>,
     quotes: BTreeMap<u8, Quote>,
     flights: Vec<Flight>,
+    /// Where probes are long.
+    in_flight: Option<InFlight>,
     queue: VecDeque<Probe>,
     round_from: usize,
     round: u32,
@@ -134,11 +142,13 @@ impl Trace {
     #[must_use]
     pub fn new(config: TraceConfig) -> Self {
         let following = config.max;
+        let in_flight = (config.size > SHORT).then(InFlight::new);
         let mut trace = Self {
             config,
             hops: BTreeMap::new(),
             quotes: BTreeMap::new(),
             flights: Vec::new(),
+            in_flight,
             queue: VecDeque::new(),
             round_from: 0,
             round: 0,
@@ -270,6 +280,17 @@ impl Trace {
         self.push(self.config.kind, self.following, None, 0);
     }
 
+    /// Whether the next probe must wait for answers to others.
+    fn is_held_back(&mut self, now: Time) -> bool {
+        let patience = self.patience();
+        let next = self.queue.front().map(|probe| probe.ip_len);
+        self.in_flight.as_mut().zip(next).is_some_and(|(in_flight, len)| !in_flight.has_room(len, now, patience))
+    }
+
+    fn patience(&self) -> Time {
+        self.longest.map_or(PATIENCE, |longest| longest + longest / 4 + Time::from_millis(10))
+    }
+
     fn due(&self) -> Option<Time> {
         if !self.queue.is_empty() {
             return None;
@@ -379,6 +400,10 @@ impl Trace {
         let rtt = answer.at.saturating_sub(flight.sent);
         self.longest = self.longest.max(Some(rtt));
         let hop = self.hops.entry(ttl).or_default();
+        if target && !hop.target && self.in_flight.is_some() {
+            // What it answers to long probes that could go further costs time and says nothing more.
+            self.queue.retain(|probe| probe.ttl.is_none_or(|asked| asked <= ttl));
+        }
         hop.target |= target;
         if !hop.addresses.contains(&from) && hop.addresses.len() < 16 {
             hop.addresses.push(from);
@@ -432,7 +457,7 @@ impl Machine for Trace {
             self.heard = None;
             self.plan(now);
         }
-        if self.not_before > now {
+        if self.not_before > now || self.is_held_back(now) {
             return None;
         }
         let mut probe = self.queue.pop_front()?;
@@ -441,6 +466,9 @@ impl Machine for Trace {
             self.hops.entry(ttl).or_default().count.sent += 1;
         }
         self.flights.push(Flight { probe, sent: now, answered: false });
+        if let Some(in_flight) = &mut self.in_flight {
+            in_flight.send(probe.id, probe.ip_len, now);
+        }
         self.last_sent = now;
         Some(probe)
     }
@@ -448,6 +476,9 @@ impl Machine for Trace {
     fn handle(&mut self, answer: &Answer) {
         let index = answer.id as usize;
         let Some(flight) = self.flights.get(index).copied().filter(|flight| !flight.answered) else { return };
+        if let Some(in_flight) = &mut self.in_flight {
+            in_flight.hear(answer.id, answer.from, answer.at.saturating_sub(flight.sent));
+        }
         if index >= self.round_from {
             self.heard = Some(answer.at);
         }
@@ -501,7 +532,11 @@ impl Machine for Trace {
         if self.done {
             return None;
         }
-        if self.queue.is_empty() { self.due() } else { Some(self.not_before) }
+        if self.queue.is_empty() {
+            return self.due();
+        }
+        let opens_at = self.in_flight.as_ref().and_then(|in_flight| in_flight.opens_at(self.patience()));
+        opens_at.max(Some(self.not_before))
     }
 
     fn is_done(&self) -> bool {

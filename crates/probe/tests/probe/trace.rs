@@ -121,15 +121,53 @@ fn a_target_that_refuses_connections_accepts_none() {
     }
 }
 
+#[test]
+fn long_probes_lose_nothing_on_a_slow_line_whose_queue_holds_ten_of_them() {
+    // 1 Mbit/s with 16 KiB, as an uplink of ADSL has.
+    let mut line = Link::mtu(1500);
+    line.police_bytes = Some((16_384.0, 125_000.0));
+    let net = Net { links: vec![line], rate: Some(1e6), ..Net::new(8) };
+    let mut trace = Trace::new(TraceConfig { size: 1400, ..config(4, 4) });
+    let ran = run(&net, &mut trace);
+    let hops = trace.hops();
+    assert_eq!((hops.len(), hops[0].count.sent, hops[0].count.loss()), (1, 16, 0.0), "{:?}", hops[0].count);
+    let longest = hops[0].rtts.iter().max().unwrap();
+    assert!(*longest < Duration::from_millis(130), "{longest:?}");
+    // Each takes 11.2 ms on the line, and what lies beyond the target isn't asked.
+    assert!(ran.packets <= 30 && ran.time < Duration::from_millis(900), "{} packets, {:?}", ran.packets, ran.time);
+}
+
+#[test]
+fn long_probes_take_a_fast_path_little_longer_and_short_ones_leave_at_once() {
+    let net = Net::new(9);
+    let mut long = Trace::new(TraceConfig { size: 1400, ..config(3, 3) });
+    let ran = run(&net, &mut long);
+    assert!(long.hops().iter().all(|hop| hop.count.sent == 9 && hop.count.answered == 9), "{:?}", long.hops());
+    assert!(ran.packets <= 60 && ran.time <= Duration::from_millis(400), "{} packets, {:?}", ran.packets, ran.time);
+    let short = run(&net, &mut Trace::new(config(3, 3)));
+    assert!(short.time <= Duration::from_millis(130), "{:?}", short.time);
+    let at_once = short.sent.iter().filter(|(at, _)| *at < Duration::from_millis(5)).count();
+    assert!(at_once >= 22, "{at_once}");
+}
+
+#[test]
+fn long_probes_to_a_dead_target_end_as_well() {
+    let net = Net { echo: false, tcp: false, udp: None, ..Net::new(6) };
+    let mut trace = Trace::new(TraceConfig { size: 1400, ..config(1, 3) });
+    let ran = run(&net, &mut trace);
+    assert_eq!((trace.target(), trace.hops().len()), (None, 3));
+    assert!(ran.time <= Duration::from_secs(5), "{:?}", ran.time);
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn answers_without_order_or_sense_never_break_it(
-        answers in prop::collection::vec((0u32..80, 0u64..500_000, 0usize..6, any::<u32>()), 0..200)
+        answers in prop::collection::vec((0u32..80, 0u64..500_000, 0usize..6, any::<u32>()), 0..200), is_long: bool
     ) {
         let net = Net::new(1);
-        let mut trace = Trace::new(config(3, 3));
+        let mut trace = Trace::new(TraceConfig { size: if is_long { 1400 } else { 60 }, ..config(3, 3) });
         let mut rest = answers.into_iter();
         let ran = run_with(&net, &mut trace, |_, now| {
             rest.by_ref().take(3).map(|(id, at, what, number)| {
