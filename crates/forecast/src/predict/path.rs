@@ -4,6 +4,7 @@ use std::time::Duration;
 use wt_lab::scenario::{Direction, Link, LossBy, QueueBound, Scenario};
 use wt_problem::Problem;
 use wt_units::{BitsPerSecond, Bytes, Ratio, format_duration, serde_duration};
+use wt_wire::Framing;
 
 /// Where something is asked about.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -39,29 +40,53 @@ const QUEUES: RangeInclusive<u64> = 1_500..=1 << 30;
 
 /// A path of one link, described by its figures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(from = "LinkForm")]
 pub struct LinkRequest {
     /// Rate of the link towards the client, of bits on the wire.
     pub rate: BitsPerSecond,
     /// Rate the other way, if it is another.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub up_rate: Option<BitsPerSecond>,
     /// Round-trip time of the idle path, without serialisation.
-    #[serde(default = "usual_rtt", with = "serde_duration")]
+    #[serde(with = "serde_duration")]
     pub rtt: Duration,
     /// Share of the packets to the client that is lost at random.
-    #[serde(default = "no_loss")]
     pub loss: Ratio,
     /// What the queue in front of the link holds, each way; nothing means the bandwidth-delay product of that way, at least
     /// ten packets, and at most 1 GiB.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<Bytes>,
     /// What a packet occupies on the link, as an encapsulation stack.
-    #[serde(default = "usual_framing")]
     pub framing: String,
-    /// The largest packet that the link takes.
-    #[serde(default = "usual_mtu")]
+    /// The largest packet that the link takes; by default what its encapsulation leaves of 1500 bytes.
     pub mtu: Bytes,
+}
+
+/// The same as it is written, with what may be left out.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LinkForm {
+    rate: BitsPerSecond,
+    #[serde(default)]
+    up_rate: Option<BitsPerSecond>,
+    #[serde(default = "usual_rtt", with = "serde_duration")]
+    rtt: Duration,
+    #[serde(default = "no_loss")]
+    loss: Ratio,
+    #[serde(default)]
+    queue: Option<Bytes>,
+    #[serde(default = "usual_framing")]
+    framing: String,
+    #[serde(default)]
+    mtu: Option<Bytes>,
+}
+
+impl From<LinkForm> for LinkRequest {
+    fn from(form: LinkForm) -> Self {
+        let LinkForm { rate, up_rate, rtt, loss, queue, framing, mtu } = form;
+        let mtu = mtu.unwrap_or_else(|| Self::usual_mtu(&framing));
+        Self { rate, up_rate, rtt, loss, queue, framing, mtu }
+    }
 }
 
 fn usual_rtt() -> Duration {
@@ -76,16 +101,24 @@ fn usual_framing() -> String {
     "raw".to_owned()
 }
 
-fn usual_mtu() -> Bytes {
-    Bytes(1500)
-}
+/// What Ethernet carries, bytes.
+const ETHERNET: Bytes = Bytes(1500);
 
 impl LinkRequest {
     /// A link of this rate both ways with an RTT of 40 ms, without loss.
     #[must_use]
     pub fn of(rate: BitsPerSecond) -> Self {
-        let (rtt, loss, framing, mtu) = (usual_rtt(), no_loss(), usual_framing(), usual_mtu());
+        let (rtt, loss, framing, mtu) = (usual_rtt(), no_loss(), usual_framing(), ETHERNET);
         Self { rate, up_rate: None, rtt, loss, queue: None, framing, mtu }
+    }
+
+    /// The largest packet that a link takes with this encapsulation where nobody names one: what it leaves of Ethernet's 1500
+    /// bytes, as far as both hosts take that.
+    #[must_use]
+    pub fn usual_mtu(framing: &str) -> Bytes {
+        // What is no stack is refused where the path is made.
+        let mtu = Framing::parse(framing).map_or(ETHERNET, |framing| framing.usual_mtu(ETHERNET));
+        mtu.max(Bytes(*MTUS.start()))
     }
 
     /// The link in words: what is as usual is left out.

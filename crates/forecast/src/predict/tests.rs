@@ -337,3 +337,17 @@ fn only_one_small_transfer_over_one_link_is_small_and_nothing_that_reads_a_file(
         assert!(!read(large.clone()).unwrap().is_small(), "{large}");
     }
 }
+
+#[test]
+fn without_an_mtu_a_link_has_what_its_encapsulation_leaves_however_it_is_asked_about() {
+    for (framing, mtu) in
+        [("raw", 1500), ("pppoe", 1492), ("wireguard+pppoe", 1432), ("pppoe-llcsnap", 1500), ("no such", 1500)]
+    {
+        let link = json!({ "rate": "8mbit", "framing": framing });
+        let link: LinkRequest = serde_json::from_value(link).unwrap();
+        assert_eq!((link.mtu, LinkRequest::usual_mtu(framing)), (Bytes(mtu), Bytes(mtu)), "{framing}");
+    }
+    let named = json!({ "rate": "8mbit", "framing": "pppoe", "mtu": "1400B" });
+    assert_eq!(serde_json::from_value::<LinkRequest>(named).unwrap().mtu, Bytes(1400));
+    assert!(serde_json::from_value::<LinkRequest>(json!({ "rate": "8mbit", "encap": "pppoe" })).is_err());
+}

@@ -218,6 +218,10 @@ fn path_of<'a>(cell: &dyn Fn(&str) -> Option<&'a str>, request: &SweepRequest) -
     link.queue = parsed(cell("queue"), "queue")?.or(link.queue);
     link.mtu = parsed(cell("mtu"), "mtu")?.unwrap_or(link.mtu);
     if let Some(framing) = cell("encap") {
+        // An MTU that is only what another encapsulation leaves isn't named.
+        if cell("mtu").is_none() && link.mtu == LinkRequest::usual_mtu(&link.framing) {
+            link.mtu = LinkRequest::usual_mtu(framing);
+        }
         framing.clone_into(&mut link.framing);
     }
     Ok(Some(PathRequest::Link(link)))

@@ -196,3 +196,18 @@ proptest! {
         let _ = check_table(table.as_bytes(), &usual());
     }
 }
+
+#[test]
+fn a_row_without_an_mtu_has_what_its_encapsulation_leaves_and_one_that_is_named_stays() {
+    let figures = |table: &str, flags: &LinkRequest| {
+        let usual = PredictRequest { path: PathRequest::Link(flags.clone()), ..usual().usual };
+        let text = answer(table, &SweepRequest { usual, ..self::usual() }).unwrap().1;
+        text.lines().nth(1).unwrap().split(",0,").nth(1).unwrap().to_owned()
+    };
+    let flags = LinkRequest::of(BitsPerSecond(0));
+    let of = |encap: &str, mtu: &str| figures(&format!("link_rate,encap,mtu\n2mbit,{encap},{mtu}\n"), &flags);
+    assert_eq!(of("pppoe", ""), of("pppoe", "1492"));
+    assert_ne!(of("pppoe", ""), of("pppoe", "1500"));
+    let named = LinkRequest { mtu: "1400".parse().unwrap(), ..flags.clone() };
+    assert_eq!(figures("link_rate,encap\n2mbit,pppoe\n", &named), of("pppoe", "1400"));
+}

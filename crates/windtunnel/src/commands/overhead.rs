@@ -35,13 +35,13 @@ pub(crate) struct OverheadArgs {
     /// The version of IP
     #[arg(long, value_enum, default_value_t = Ip::V4)]
     ip: Ip,
-    /// The largest IP packet that TCP or UDP makes [default: 1500; in a tunnel what the link leaves]
+    /// The largest IP packet that TCP or UDP makes [default: 1500; in a tunnel or PPPoE what the link leaves]
     #[arg(long, value_name = "BYTES", allow_negative_numbers = true)]
     mtu: Option<PacketLen>,
     /// Compare every MTU of a range: 1400..1500, both ends included
     #[arg(long, value_name = "A..B", allow_negative_numbers = true, conflicts_with = "mtu")]
     sweep: Option<MtuRange>,
-    /// Seek the best MTU at or under this one [default: the MTU, or the end of the sweep]
+    /// Seek the best MTU at or under this one [default: the MTU, the end of the sweep, or what the link leaves]
     #[arg(long, value_name = "BYTES", allow_negative_numbers = true)]
     max_mtu: Option<PacketLen>,
     /// Options on each data segment: none, timestamps, sack1 to sack4 (joined by commas), or their bytes

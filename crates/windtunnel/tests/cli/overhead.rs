@@ -177,3 +177,17 @@ fn mistakes_exit_with_2_and_say_what_to_write() {
         assert_eq!(ran.out, "", "{args:?}");
     }
 }
+
+#[test]
+fn without_an_mtu_packets_are_counted_that_the_link_carries() {
+    for (args, mtu) in [
+        (&["--encap", "pppoe", "--payload", "100kB"][..], 1492),
+        (&["--encap", "mpls"], 1496),
+        (&["--link-mtu", "1400"], 1400),
+        (&["--encap", "vlan", "--link-mtu", "9000"], 9000),
+    ] {
+        let answer = overhead(args);
+        assert_eq!((int(&answer, "mtu"), int(&answer, "best_mtu")), (mtu, mtu), "{args:?}");
+        assert_eq!(answer["notes"], Value::Array(Vec::new()), "{args:?}");
+    }
+}

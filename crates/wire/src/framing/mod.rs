@@ -28,6 +28,9 @@ use layer::{Layer, Pad};
 use std::sync::Arc;
 use wt_units::Bytes;
 
+/// What Ethernet carries, bytes.
+const ETHERNET: Bytes = Bytes(1500);
+
 /// A stack of layers from the IP packet down to the wire.
 ///
 /// # Grammar
@@ -192,6 +195,16 @@ impl Framing {
             }
         }
         Bytes(fitting)
+    }
+
+    /// The MTU of packets in a link of which nobody says another: the largest that fits into `link_mtu`.
+    ///
+    /// PPPoE in cells keeps Ethernet's 1500 as long as nobody says what the link carries: cells aren't bound to it, and whether
+    /// the modem is (RFC 4638) its framing doesn't say.
+    #[must_use]
+    pub fn usual_mtu(&self, link_mtu: Bytes) -> Bytes {
+        let in_cells = self.coding == Coding::Atm && !self.has_tunnel();
+        if in_cells && link_mtu == ETHERNET { ETHERNET } else { self.fitting_mtu(link_mtu) }
     }
 
     /// The whole stack as one addition, one least length and one coding, for engines that keep no `Framing`; `None` if

@@ -156,7 +156,8 @@ impl OverheadAnswer {
         let asked = request.mtu.map(|mtu| mtu.get());
         let given = asked.or(request.sweep.map(|sweep| sweep.last()));
         let most = given.or(max).unwrap_or_else(|| request.default_mtu());
-        let max_mtu = max.unwrap_or(most);
+        // Where nobody names a bound, the best one must fit into the link.
+        let max_mtu = max.or(given).unwrap_or_else(|| most.min(request.fitting_mtu()));
         let best_mtu = framing.best_mtu(max_mtu, headers)?;
         // Of a sweep, or with only a maximum to go by, the best one is shown.
         let mtu = asked.unwrap_or(if given.is_none() && max.is_none() { most } else { best_mtu });
@@ -165,9 +166,10 @@ impl OverheadAnswer {
         let first_payload = headers.payload_of(mtu)?.min(payload);
         let at_mtu = framing.at_mtu(mtu);
         // Where the best one doesn't fit into the link, the best of those that do.
-        let room = framing.fitting_mtu(request.link_mtu.get());
-        let limited = framing.has_tunnel() || framing.shim_len() > Bytes(0);
-        let fitting = (limited && best_mtu > room).then(|| framing.best_mtu(room, headers).ok()).flatten();
+        let room = request.fitting_mtu();
+        let best_of_all = if max_mtu < most { framing.best_mtu(most, headers)? } else { best_mtu };
+        let fitting =
+            (request.is_bounded() && best_of_all > room).then(|| framing.best_mtu(room, headers).ok()).flatten();
         let fitting = fitting.and_then(|best| Some((best, framing.bulk(headers, best).ok()?.efficiency())));
         let link_rate = request.link_rate.map(|rate| rate.get());
         let wanted = request.goodput.map(|rate| rate.get());
@@ -221,7 +223,7 @@ fn notes(
     let mut notes = Vec::new();
     let link_mtu = request.link_mtu.get();
     let longest = framing.outer_len(mtu.min(account.ip_len)) + framing.shim_len();
-    if longest > link_mtu && (framing.has_tunnel() || framing.shim_len() > Bytes(0)) {
+    if longest > link_mtu && request.is_bounded() {
         notes.push(format!(
             "a link with an MTU of {} does not carry the {} bytes that this makes of a packet: it fits with an MTU of \
              at most {}",

@@ -51,11 +51,11 @@ pub struct OverheadRequest {
     pub proto: OverheadProto,
     /// The version of IP.
     pub ip: IpVersion,
-    /// The largest IP packet that TCP or UDP makes; by default 1500, in a tunnel what the link leaves.
+    /// The largest IP packet that TCP or UDP makes; by default what the link leaves: 1500 without anything around it.
     pub mtu: Option<PacketLen>,
     /// Compare every MTU of a range.
     pub sweep: Option<MtuRange>,
-    /// Seek the best MTU at or under this one; by default the MTU, or the end of the sweep.
+    /// Seek the best MTU at or under this one; by default the MTU, the end of the sweep, or what the link leaves.
     pub max_mtu: Option<PacketLen>,
     /// Options on each data segment.
     pub tcp_options: OptionsLen,
@@ -124,9 +124,19 @@ impl OverheadRequest {
         Ok(Headers { ip: self.ip, transport })
     }
 
-    /// 1500, or inside a tunnel what the link leaves.
+    /// The largest MTU that fits into the link, whatever is around the packet.
+    fn fitting_mtu(&self) -> Bytes {
+        self.encap.fitting_mtu(self.link_mtu.get())
+    }
+
+    /// The MTU that is counted where none is named.
     fn default_mtu(&self) -> Bytes {
-        if self.encap.has_tunnel() { self.encap.fitting_mtu(self.link_mtu.get()) } else { PacketLen::ETHERNET.get() }
+        self.encap.usual_mtu(self.link_mtu.get())
+    }
+
+    /// Whether packets can be too long for the link: something is around them, or it was said what the link carries.
+    fn is_bounded(&self) -> bool {
+        self.encap.has_tunnel() || self.encap.shim_len() > Bytes(0) || self.link_mtu != PacketLen::ETHERNET
     }
 }
 
@@ -145,6 +155,38 @@ mod tests {
         assert_eq!(notes("ethernet", IpVersion::V4), "");
         assert!(notes("6in4+ethernet", IpVersion::V4).contains("6in4 carries IPv6 only"));
         assert!(!notes("6in4+ethernet", IpVersion::V6).contains("6in4 carries"));
+    }
+
+    #[test]
+    fn without_an_mtu_the_largest_that_fits_is_counted_and_the_best_one_fits_too() {
+        let of = |encap: &str, link_mtu: &str| {
+            let (encap, link_mtu) = (encap.parse().unwrap(), link_mtu.parse().unwrap());
+            let request = OverheadRequest { encap, link_mtu, ..OverheadRequest::default() };
+            let answer = overhead(&request).unwrap();
+            (answer.mtu.get(), answer.max_mtu.get(), answer.best_mtu.get(), answer.notes.len())
+        };
+        assert_eq!(of("ethernet", "1500"), (1500, 1500, 1500, 0));
+        assert_eq!(of("pppoe", "1500"), (1492, 1492, 1492, 0));
+        assert_eq!(of("pppoe+vlan", "1500"), (1492, 1492, 1492, 0));
+        assert_eq!(of("mpls", "1500"), (1496, 1496, 1496, 0));
+        assert_eq!(of("wireguard+pppoe", "1500"), (1432, 1432, 1432, 0));
+        // What the link carries is heeded without a tunnel, too, also where it is more.
+        assert_eq!(of("ethernet", "1400"), (1400, 1400, 1400, 0));
+        assert_eq!(of("vlan", "9000"), (9000, 9000, 9000, 0));
+        // Cells carry more than Ethernet does, unless somebody says how much; the best MTU is one that fits either way.
+        assert_eq!(of("pppoe-llc-bridged-fcs-atm", "1500"), (1500, 1492, 1492, 1));
+        assert_eq!(of("pppoe-llc-bridged-fcs-atm", "1499"), (1491, 1491, 1491, 0));
+    }
+
+    #[test]
+    fn an_mtu_that_a_named_link_doesnt_carry_is_told_without_a_tunnel_too() {
+        let notes = |mtu: &str, link_mtu: &str| {
+            let (mtu, link_mtu) = (Some(mtu.parse().unwrap()), link_mtu.parse().unwrap());
+            overhead(&OverheadRequest { mtu, link_mtu, ..OverheadRequest::default() }).unwrap().notes.join("; ")
+        };
+        assert!(notes("1500", "1400").contains("it fits with an MTU of at most 1400"), "{}", notes("1500", "1400"));
+        // Nobody said that the link isn't one of jumbo frames.
+        assert_eq!((notes("9000", "1500"), notes("1400", "1400")), (String::new(), String::new()));
     }
 
     #[test]

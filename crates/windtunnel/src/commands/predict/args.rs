@@ -107,7 +107,7 @@ struct LinkFlags {
     /// What a packet occupies on the link: `windtunnel overhead --list` names them [default: raw]
     #[arg(long = "encap", alias = "framing", value_name = "STACK")]
     framing: Option<String>,
-    /// The largest packet that the link takes [default: 1500]
+    /// The largest packet that the link takes [default: 1500; in a tunnel or PPPoE what that leaves]
     #[arg(long, value_name = "SIZE")]
     mtu: Option<Bytes>,
 }
@@ -223,13 +223,14 @@ impl LinkFlags {
     fn request(&self) -> LinkRequest {
         let usual = LinkRequest::of(self.rate.unwrap_or(BitsPerSecond(0)));
         let Self { rate: _, up_rate, rtt, loss, queue, framing, mtu } = self.clone();
+        let framing = framing.unwrap_or(usual.framing);
         LinkRequest {
             up_rate,
             rtt: rtt.unwrap_or(usual.rtt),
             loss: loss.unwrap_or(usual.loss),
             queue,
-            framing: framing.unwrap_or(usual.framing),
-            mtu: mtu.unwrap_or(usual.mtu),
+            mtu: mtu.unwrap_or_else(|| LinkRequest::usual_mtu(&framing)),
+            framing,
             rate: usual.rate,
         }
     }
