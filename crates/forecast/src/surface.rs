@@ -27,6 +27,8 @@ pub(crate) struct SettingForecast {
     pub(crate) queueing_us: f64,
     /// Retransmitted segments, of all with payload.
     pub(crate) retransmitted: f64,
+    /// Time in which the sender waited for room in its send buffer, of all in which it had something to send.
+    pub(crate) buffer_limited: f64,
     /// Seeds in which nothing arrived.
     pub(crate) failures: usize,
     /// Seeds in which the model stopped early, for want of time: figures are of what was done until then.
@@ -77,6 +79,8 @@ struct RunFigures {
     queueing_us: f64,
     sent: u64,
     retransmits: u64,
+    /// Of the time in which there was something to send.
+    buffer_limited: f64,
     cut_short: bool,
     samples: Vec<Sample>,
 }
@@ -211,6 +215,7 @@ fn figures_of(workload: &Workload, outcome: &TrialOutcome) -> RunFigures {
         queueing_us: (mean - observed.min_rtt_us.unwrap_or(0) as f64).max(0.0),
         sent: observed.segments.unwrap_or(0),
         retransmits: observed.retransmits.unwrap_or(0),
+        buffer_limited: outcome.limits.sndbuf_limited_us as f64 / outcome.limits.busy_us.max(1) as f64,
         cut_short: observed.cut_short.unwrap_or(false),
         samples: Vec::new(),
     }
@@ -226,6 +231,7 @@ fn summary(arm: usize, runs: &[RunFigures], measured: &TrialFigure) -> SettingFo
     let completion = median(&sorted(&|run| run.completion_us.unwrap_or(f64::INFINITY)));
     let figure = median(&sorted(&|run| run.figure));
     let queueing = middle(&sorted(&|run| run.queueing_us));
+    let buffer_limited = middle(&sorted(&|run| run.buffer_limited));
     let is_any = figure.is_finite() && (figure > 0.0 || measured.better == "smaller");
     let sent: u64 = runs.iter().map(|run| run.sent).sum();
     let retransmits: u64 = runs.iter().map(|run| run.retransmits).sum();
@@ -238,6 +244,7 @@ fn summary(arm: usize, runs: &[RunFigures], measured: &TrialFigure) -> SettingFo
         goodputs: runs.iter().map(|run| run.goodput_bps).collect(),
         completion: completion.is_finite().then(|| Duration::from_secs_f64(completion / 1e6)),
         queueing_us: f64::midpoint(queueing.0, queueing.1),
+        buffer_limited: f64::midpoint(buffer_limited.0, buffer_limited.1),
         retransmitted: if sent == 0 { 0.0 } else { retransmits as f64 / sent as f64 },
         cut_short: runs.iter().filter(|run| run.cut_short).count(),
         failures: runs.iter().filter(|run| run.goodput_bps == 0.0).count(),

@@ -1,3 +1,4 @@
+use super::HELD;
 use crate::gain::Gain;
 use crate::known_error::{KnownError, error_on, taken_error};
 use crate::model::changes_with_time;
@@ -79,6 +80,9 @@ pub struct PredictedArm {
     pub queueing_delay_us: f64,
     /// Retransmitted segments, of all with payload.
     pub retransmitted_share: f64,
+    /// Time in which the sender waited for room in its send buffer, of all in which it had something to send.
+    #[serde(skip)]
+    pub buffer_limited: f64,
     /// Seeds in which nothing arrived.
     pub failures: usize,
     /// Seeds in which the model stopped early, for want of time: figures are of what was done until then.
@@ -147,6 +151,16 @@ impl PredictAnswer {
     }
 }
 
+impl PredictAnswer {
+    /// For what share of its time the sender waits for its send buffer, where that holds the transfer with the current settings
+    /// and no other size of it was tried.
+    #[must_use]
+    pub fn untried_buffer(&self) -> Option<f64> {
+        let held = self.arms.first().map(|arm| arm.buffer_limited).filter(|share| *share >= HELD)?;
+        self.arms.iter().all(|arm| arm.settings.get(Knob::Sndbuf).is_none()).then_some(held)
+    }
+}
+
 impl PredictedArm {
     fn of(design: &Design, forecast: SettingForecast, gain: Gain, worth_measuring: bool) -> Self {
         let arm = &design.arms[forecast.arm];
@@ -161,6 +175,7 @@ impl PredictedArm {
             completion_us: forecast.completion.map(|time| time.as_micros() as u64),
             queueing_delay_us: forecast.queueing_us,
             retransmitted_share: forecast.retransmitted,
+            buffer_limited: forecast.buffer_limited,
             failures: forecast.failures,
             cut_short: forecast.cut_short,
             gain: gain.share,

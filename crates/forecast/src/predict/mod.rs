@@ -27,11 +27,13 @@ use wt_setup::Design;
 use wt_setup::design::{DesignFacts, design};
 use wt_sim::{SimTunnel, StackConfig};
 use wt_trial::{Amount, Cancel, PathFacts, Tunnel as _, Workload};
-use wt_units::Bytes;
+use wt_units::{Bytes, Knob};
 use wt_wire::{Headers, IpVersion, Transport};
 
 /// A transfer is given up after this long, in the model's time.
 const DEADLINE: Duration = Duration::from_secs(3_600);
+/// A sender that waits for room in its send buffer for this share of its time is held by it: with any room it would wait less.
+pub(crate) const HELD: f64 = 0.05;
 /// How often the sender is looked at where nobody asks for what was seen.
 const USUAL_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -49,7 +51,7 @@ pub(crate) fn predict_on(request: &PredictRequest, threads: usize, cancel: &Canc
     let scenario = request.path.scenario()?;
     let tunnel = model::tunnel(&scenario, StackConfig::default())?;
     let facts = tunnel.path(request.workload.direction(request.direction));
-    let design = design_of(request, &scenario, &tunnel, &facts)?;
+    let mut design = design_of(request, &scenario, &tunnel, &facts)?;
     for arm in &design.arms {
         tunnel.check(&arm.settings).map_err(|error| Problem::usage(error.to_string()))?;
     }
@@ -65,8 +67,17 @@ pub(crate) fn predict_on(request: &PredictRequest, threads: usize, cancel: &Canc
         sample_every: if request.samples { sample_interval(facts.rtt_us) } else { USUAL_INTERVAL },
         samples: request.samples,
     };
-    let forecasts = question.answer_on(threads, cancel)?;
+    let mut forecasts = question.answer_on(threads, cancel)?;
     let seeds = (question.seeds, random);
+    // Nobody named what is varied, and what holds the transfer is none of it.
+    if request.chooses_knobs() && forecasts.first().is_some_and(|current| current.buffer_limited >= HELD) {
+        let buffers = PredictRequest { knobs: Some(vec![Knob::Sndbuf]), levels: Vec::new(), ..request.clone() };
+        let larger = design_of(&buffers, &scenario, &tunnel, &facts)?;
+        let mut more = Question { arms: &larger.arms[1..], ..question }.answer_on(threads, cancel)?;
+        more.iter_mut().for_each(|forecast| forecast.arm += design.arms.len());
+        forecasts.append(&mut more);
+        design.arms.extend(larger.arms.into_iter().skip(1));
+    }
     Ok(PredictAnswer::of(&scenario, workload, seeds, &design, forecasts))
 }
 

@@ -7,7 +7,7 @@ use wt_setup::{Levels, WorkloadRequest};
 use wt_trial::Direction;
 use wt_units::{Assignment, Bytes, Knob, format_duration};
 
-/// What is varied unless a request says otherwise.
+/// What is varied unless a request says otherwise; the send buffer, too, where that is what holds the transfer.
 pub const USUAL_KNOBS: [Knob; 4] = [Knob::Rwin, Knob::Mtu, Knob::Cc, Knob::Initcwnd];
 /// Seeds that a request may ask for.
 const SEEDS: RangeInclusive<u64> = 1..=1000;
@@ -20,7 +20,7 @@ const TIMES: RangeInclusive<Duration> = Duration::from_millis(200)..=Duration::f
 pub struct PredictRequest {
     /// The path.
     pub path: PathRequest,
-    /// What is varied; nothing means [`USUAL_KNOBS`].
+    /// What is varied; nothing means [`USUAL_KNOBS`], and the send buffer where the sender waits for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub knobs: Option<Vec<Knob>>,
     /// Levels of knobs, instead of those that are chosen from the path.
@@ -101,6 +101,11 @@ impl PredictRequest {
     #[must_use]
     pub fn knobs(&self) -> &[Knob] {
         self.knobs.as_deref().unwrap_or(&USUAL_KNOBS)
+    }
+
+    /// Whether nobody says what is varied, or anything of the send buffer.
+    pub(crate) fn chooses_knobs(&self) -> bool {
+        self.knobs.is_none() && self.set.is_empty() && self.levels.iter().all(|levels| levels.knob != Knob::Sndbuf)
     }
 
     /// Whether its parts go together and are in range.

@@ -339,6 +339,32 @@ fn only_one_small_transfer_over_one_link_is_small_and_nothing_that_reads_a_file(
 }
 
 #[test]
+fn where_the_send_buffer_holds_a_transfer_larger_ones_are_varied_though_nobody_named_them() {
+    let link = LinkRequest { rtt: Duration::from_millis(400), ..LinkRequest::of(BitsPerSecond(200_000_000)) };
+    let usual = PredictRequest { size: Some(Bytes(24_000_000)), ..PredictRequest::of(PathRequest::Link(link)) };
+    let answer = predict(&usual, &Cancel::new()).unwrap();
+    let varied = |answer: &PredictAnswer, knob: Knob| {
+        answer.arms.iter().filter(|arm| arm.settings.get(knob).is_some()).cloned().collect::<Vec<_>>()
+    };
+    let buffers = varied(&answer, Knob::Sndbuf);
+    assert!(answer.arms[0].buffer_limited > 0.1 && buffers.len() == 2, "{:?}", answer.arms[0]);
+    assert!(buffers.iter().any(|arm| arm.gain.unwrap() > 0.2 && arm.worth_measuring), "{buffers:?}");
+    assert!(answer.candidates[0].get(Knob::Sndbuf).is_some(), "{:?}", answer.candidates);
+    assert_eq!(answer.untried_buffer(), None);
+    // As if it had been asked for: the same figures, and every knob still there.
+    let asked = PredictRequest { knobs: Some(vec![Knob::Sndbuf]), ..usual.clone() };
+    let asked = varied(&predict(&asked, &Cancel::new()).unwrap(), Knob::Sndbuf);
+    let figures = |arms: &[PredictedArm]| arms.iter().map(|arm| (arm.label.clone(), arm.figure)).collect::<Vec<_>>();
+    assert_eq!(figures(&asked), figures(&buffers));
+    assert!(USUAL_KNOBS.iter().all(|knob| !varied(&answer, *knob).is_empty()), "{:?}", answer.arms);
+    // Who names a knob is told by that one, and that it isn't what holds the transfer.
+    let named = predict(&PredictRequest { knobs: Some(vec![Knob::Mtu]), ..usual }, &Cancel::new()).unwrap();
+    assert!(varied(&named, Knob::Sndbuf).is_empty() && named.untried_buffer().is_some());
+    let adsl = predict(&PredictRequest { size: Some(Bytes(100_000)), ..about_adsl() }, &Cancel::new()).unwrap();
+    assert!(varied(&adsl, Knob::Sndbuf).is_empty() && adsl.untried_buffer().is_none());
+}
+
+#[test]
 fn without_an_mtu_a_link_has_what_its_encapsulation_leaves_however_it_is_asked_about() {
     for (framing, mtu) in
         [("raw", 1500), ("pppoe", 1492), ("wireguard+pppoe", 1432), ("pppoe-llcsnap", 1500), ("no such", 1500)]

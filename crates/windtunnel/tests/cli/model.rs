@@ -356,3 +356,14 @@ fn what_works_instead_is_worth_measuring_and_one_random_seed_proves_no_gain() {
     let ran = run(&[&lossy[..], &["--seeds", "1"]].concat());
     assert!(ran.out.contains("one random seed") && ran.out.contains("One seed doesn't tell"), "{}{}", ran.out, ran.err);
 }
+
+#[test]
+fn what_the_send_buffer_holds_is_told_where_no_other_buffer_was_asked_about() {
+    let path = ["predict", "--link-rate", "200mbit", "--rtt", "400ms", "--size", "24MB", "--knobs"];
+    let told = run(&[&path[..], &["mtu"]].concat());
+    let words = ["none of them is what holds the transfer", "room in its send buffer", "--knobs sndbuf"];
+    assert!(words.iter().all(|words| told.out.contains(words)), "{}{}", told.out, told.err);
+    assert!(!told.out.contains("nothing here is worth measuring"), "{}", told.out);
+    let short = run(&["predict", "adsl", "--knobs", "mtu", "--size", "100kB"]);
+    assert!(!short.out.contains("send buffer"), "{}", short.out);
+}

@@ -45,7 +45,7 @@ pub(crate) struct PredictArgs {
     threads: Option<u16>,
     #[command(flatten)]
     link: LinkFlags,
-    /// What to vary [default: rwin,mtu,cc,initcwnd]
+    /// What to vary [default: rwin,mtu,cc,initcwnd, and sndbuf where the sender waits for it]
     #[arg(long, value_delimiter = ',', value_parser = knob)]
     knobs: Option<Vec<Knob>>,
     /// Levels of a knob, instead of those chosen from the path: rwin=4x,33xmtu,64KiB or rwin=1x..16x; may be repeated

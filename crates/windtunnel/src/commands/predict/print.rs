@@ -115,6 +115,11 @@ fn advise(answer: &PredictAnswer, args: &PredictArgs) {
     if answer.candidates.is_empty() {
         if answer.random && answer.seeds == 1 {
             say!("One seed doesn't tell gains from chance: ask for more of them with --seeds.");
+        } else if let Some(share) = answer.untried_buffer() {
+            say!(
+                "No setting gains more than {more}, but none of them is what holds the transfer: for {:.0} % of its time the sender waits for room in its send buffer. Compare larger ones with --knobs sndbuf.",
+                share * 100.0
+            );
         } else if others.iter().all(|arm| arm.gain.is_some()) {
             say!("No setting gains more than {more}: nothing here is worth measuring.");
         } else {
