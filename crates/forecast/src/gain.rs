@@ -18,8 +18,8 @@ pub(crate) struct Gain {
     pub(crate) range: Option<(f64, f64)>,
 }
 
-/// Between which shares the mean of such ratios lies.
-fn range_of(ratios: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+/// Between which shares the mean of such ratios lies; `None` for fewer than two.
+pub(crate) fn range_of(ratios: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     let logs: Vec<f64> = ratios.map(f64::ln).filter(|log| log.is_finite()).collect();
     let (count, more) = (logs.len() as f64, logs.len().checked_sub(2)?);
     let mean = logs.iter().sum::<f64>() / count;

@@ -17,7 +17,7 @@ use sheet::Sheet;
 use std::path::PathBuf;
 use std::time::Duration;
 use wt_lab::scenario::{LinkBuilder, Scenario};
-use wt_problem::Problem;
+use wt_problem::{Fault, Problem};
 use wt_sim::{SimTunnel, StackConfig};
 use wt_trial::{Amount, Cancel, Direction, Phase, TrialSpec, Workload};
 use wt_units::Settings;
@@ -39,6 +39,9 @@ pub struct ReplayAnswer {
     pub studies: Vec<StudyReplay>,
     /// Tables with nothing to model.
     pub skipped: Vec<String>,
+    /// What is wrong with tables that can't be replayed, where others can.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub problems: Vec<String>,
 }
 
 /// A study with its replay.
@@ -74,21 +77,36 @@ pub struct ReplayRow {
 /// Runs the studies of a request anew in the model.
 ///
 /// # Errors
-/// A usage problem where a table can't be read or none can be replayed; a stopped one once `cancel` is set.
+/// A usage problem where no table can be replayed, the first one's; a stopped one once `cancel` is set.
 pub fn replay(request: &ReplayRequest, cancel: &Cancel) -> Result<ReplayAnswer, Problem> {
-    let mut answer = ReplayAnswer { schema_version: 1, studies: Vec::new(), skipped: Vec::new() };
-    for file in files(request)? {
-        let study = studies::replay(&Sheet::read(&file)?)?;
+    let mut answer = ReplayAnswer { schema_version: 1, studies: Vec::new(), skipped: Vec::new(), problems: Vec::new() };
+    let files = files(request)?;
+    let mut first_problem = None;
+    for file in &files {
+        let study = Sheet::read(file).and_then(|sheet| studies::replay(&sheet));
         if cancel.is_cancelled() {
             return Err(Problem::stopped("stopped before all studies were replayed"));
         }
         match study {
-            Some(study) => answer.studies.push(study),
-            None => answer.skipped.push(file.display().to_string()),
+            Ok(Some(study)) => answer.studies.push(study),
+            Ok(None) => answer.skipped.push(file.display().to_string()),
+            Err(problem) if problem.fault != Fault::Usage => return Err(problem),
+            Err(problem) => {
+                answer.problems.push(problem.what.clone());
+                first_problem.get_or_insert(problem);
+            }
         }
     }
     if answer.studies.is_empty() {
-        return Err(Problem::usage(format!("no study that can be replayed: {}", answer.skipped.join(", ")))
+        if let Some(problem) = first_problem {
+            return Err(problem);
+        }
+        let all: Vec<String> = request.tables.iter().map(|path| path.display().to_string()).collect();
+        let none = match &answer.skipped[..] {
+            [] => format!("no study that can be replayed: there is no CSV file in {}", all.join(", ")),
+            skipped => format!("no study that can be replayed: {}", skipped.join(", ")),
+        };
+        return Err(Problem::usage(none)
             .hint("the tables in studies/ are known by their columns; `windtunnel analyse` reads any other table"));
     }
     Ok(answer)

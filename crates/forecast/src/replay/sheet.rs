@@ -1,3 +1,4 @@
+use std::ops::RangeInclusive;
 use std::path::Path;
 use wt_problem::Problem;
 
@@ -6,10 +7,15 @@ pub(super) struct Sheet {
     pub(super) name: String,
     pub(super) columns: Vec<String>,
     pub(super) rows: Vec<Vec<String>>,
+    /// Where it was read, and each row's line.
+    file: String,
+    lines: Vec<u64>,
 }
 
 /// No table is larger.
 const LARGEST: u64 = 1 << 20;
+/// Figures that a transfer may have, whatever their unit.
+const FIGURES: RangeInclusive<f64> = 1e-6..=1e12;
 
 impl Sheet {
     /// Reads a CSV file with a row of names; lines that begin with # are comments.
@@ -23,11 +29,55 @@ impl Sheet {
         let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).trim(csv::Trim::All).from_path(path);
         let reader = reader.as_mut().map_err(|error| cannot(error.to_string()))?;
         let columns = reader.headers().map_err(|error| cannot(error.to_string()))?.iter().map(str::to_owned).collect();
-        let mut rows = Vec::new();
+        let (mut rows, mut lines) = (Vec::new(), Vec::new());
         for record in reader.records() {
-            rows.push(record.map_err(|error| cannot(error.to_string()))?.iter().map(str::to_owned).collect());
+            let record = record.map_err(|error| cannot(error.to_string()))?;
+            lines.push(record.position().map_or(0, csv::Position::line));
+            rows.push(record.iter().map(str::to_owned).collect());
         }
-        Ok(Self { name, columns, rows })
+        Ok(Self { name, columns, rows, file: path.display().to_string(), lines })
+    }
+
+    /// Refuses cells of a setting's column that are no numbers of this range.
+    ///
+    /// # Errors
+    /// A usage problem that names the file, the line and the column.
+    pub(super) fn check(&self, column: usize, allowed: RangeInclusive<f64>) -> Result<(), Problem> {
+        let is_allowed = |row| self.number(row, column).is_some_and(|number| allowed.contains(&number));
+        match (0..self.rows.len()).find(|row| !is_allowed(*row)) {
+            Some(row) => {
+                let (low, high) = (allowed.start(), allowed.end());
+                Err(self.wrong(row, column).hint(format!("allowed are numbers from {low} to {high}")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses figures, from a column on, that no transfer has; an empty cell is one that wasn't measured.
+    ///
+    /// # Errors
+    /// As [`Sheet::check`].
+    pub(super) fn check_figures(&self, from: usize) -> Result<(), Problem> {
+        let is_figure = |cell: &str| cell.is_empty() || cell.parse().is_ok_and(|number| FIGURES.contains(&number));
+        for (row, cells) in self.rows.iter().enumerate() {
+            if let Some(column) = (from..cells.len()).find(|column| !is_figure(&cells[*column])) {
+                let hint = "write what was measured as a positive number, or leave the cell empty";
+                return Err(self.wrong(row, column).hint(hint));
+            }
+        }
+        Ok(())
+    }
+
+    fn wrong(&self, row: usize, column: usize) -> Problem {
+        let (line, cell) = (self.lines[row], &self.rows[row][column]);
+        let name = self.columns.get(column).map_or("", String::as_str);
+        Problem::usage(format!("{}, line {line}, column {name}: {cell:?} can't be", self.file))
+    }
+
+    /// What the figures of one row, from a column on, are of those of another, series by series.
+    pub(super) fn ratios(&self, row: usize, of: usize, from: usize) -> Vec<f64> {
+        let figure = |row, column| self.number(row, column);
+        (from..self.columns.len()).filter_map(|column| Some(figure(row, column)? / figure(of, column)?)).collect()
     }
 
     /// The numbers of a row from a column on.

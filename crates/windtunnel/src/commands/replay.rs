@@ -38,8 +38,9 @@ pub(crate) fn run(args: &ReplayArgs) -> Outcome {
         if !answer.skipped.is_empty() {
             say!("Not replayed, for want of something to model: {}", answer.skipped.join(", "));
         }
+        answer.problems.iter().for_each(|problem| say!("Not replayed: {problem}."));
     }
-    Ok(Exit::Done)
+    Ok(if answer.problems.is_empty() { Exit::Done } else { Exit::No })
 }
 
 /// A figure with at most eight characters.
