@@ -358,6 +358,20 @@ fn what_works_instead_is_worth_measuring_and_one_random_seed_proves_no_gain() {
 }
 
 #[test]
+fn an_answer_never_takes_the_place_of_the_table_that_it_is_about() {
+    let home = tempfile::tempdir().unwrap();
+    let file = |name: &str| home.path().join(name).to_str().unwrap().to_owned();
+    let table = "site,link_rate,rtt\nBerlin,100mbit,12ms\n";
+    std::fs::write(file("mine.csv"), table).unwrap();
+    std::os::unix::fs::symlink(file("mine.csv"), file("link.csv")).unwrap();
+    for out in ["mine.csv", "link.csv"] {
+        let ran = run(&["predict", "--table", &file("mine.csv"), "--set", "cc=bbr", "--out", &file(out)]);
+        assert!(ran.code == 2 && ran.err.contains("the answer would replace it"), "{out}: {}", ran.err);
+        assert_eq!(std::fs::read_to_string(file("mine.csv")).unwrap(), table, "{out}");
+    }
+}
+
+#[test]
 fn what_the_send_buffer_holds_is_told_where_no_other_buffer_was_asked_about() {
     let path = ["predict", "--link-rate", "200mbit", "--rtt", "400ms", "--size", "24MB", "--knobs"];
     let told = run(&[&path[..], &["mtu"]].concat());
@@ -366,4 +380,19 @@ fn what_the_send_buffer_holds_is_told_where_no_other_buffer_was_asked_about() {
     assert!(!told.out.contains("nothing here is worth measuring"), "{}", told.out);
     let short = run(&["predict", "adsl", "--knobs", "mtu", "--size", "100kB"]);
     assert!(!short.out.contains("send buffer"), "{}", short.out);
+}
+
+#[test]
+fn who_has_seen_enough_of_a_tables_answer_ends_it_quietly() {
+    use std::process::Stdio;
+    let home = tempfile::tempdir().unwrap();
+    let table = home.path().join("paths.csv");
+    std::fs::write(&table, "link_rate,rtt\n8mbit,40ms\n").unwrap();
+    let mut asked = std::process::Command::new(common::binary());
+    asked.arg("predict").arg("--table").arg(&table).args(["--set", "cc=bbr", "--size", "20kB"]);
+    asked.env("XDG_DATA_HOME", home.path()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = asked.spawn().unwrap();
+    drop(child.stdout.take());
+    let ran = child.wait_with_output().unwrap();
+    assert_eq!((ran.status.code(), String::from_utf8_lossy(&ran.stderr).as_ref()), (Some(0), ""));
 }

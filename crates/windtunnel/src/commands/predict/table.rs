@@ -2,8 +2,10 @@ use super::PredictArgs;
 use crate::cli::signals::cancel_on_signals;
 use crate::edge::{Exit, Outcome, Problem};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{BufWriter, Read, Seek as _, Write};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use wt_forecast::{SweepAnswer, TableText, check_table, sweep, sweep_parquet};
 use wt_setup::files::WholeFile;
@@ -14,6 +16,9 @@ pub(super) fn run(args: &PredictArgs, table: &Path) -> Outcome {
     let (request, by) = args.sweep()?;
     let cancel = cancel_on_signals()?;
     let mut input = open(table)?;
+    if let Some(out) = &args.out {
+        keep_table(&input, table, out)?;
+    }
     let rows = check_table(&mut input, &request)?;
     input.rewind().map_err(|error| unreadable(table, &error))?;
     if let Some(variable) = by {
@@ -39,11 +44,43 @@ pub(super) fn run(args: &PredictArgs, table: &Path) -> Outcome {
             file.finish().map_err(unwritten)?;
             answer
         }
-        None => sweep(input, &request, &mut BufWriter::new(std::io::stdout().lock()), &cancel, &mut on_rows)?,
+        None => {
+            let has_ended = Cell::new(false);
+            let mut out = BufWriter::new(StandardOutput { has_ended: &has_ended });
+            match sweep(input, &request, &mut out, &cancel, &mut on_rows) {
+                // Whoever closed the pipe has seen enough.
+                Err(_) if has_ended.get() => return Ok(Exit::Done),
+                answer => answer?,
+            }
+        }
     };
     bar.finish_and_clear();
     report(&answer, args.out.as_deref());
     Ok(if answer.unanswered == 0 { Exit::Done } else { Exit::No })
+}
+
+/// Standard output, which notes that its reader has gone.
+struct StandardOutput<'a> {
+    has_ended: &'a Cell<bool>,
+}
+
+impl StandardOutput<'_> {
+    fn noted<T>(&self, done: std::io::Result<T>) -> std::io::Result<T> {
+        if done.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe) {
+            self.has_ended.set(true);
+        }
+        done
+    }
+}
+
+impl Write for StandardOutput<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.noted(std::io::stdout().write(bytes))
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.noted(std::io::stdout().flush())
+    }
 }
 
 /// Whether the answer is asked for as Parquet, by the file's name.
@@ -67,6 +104,19 @@ fn open(table: &Path) -> Result<File, Problem> {
         Ok(about) if about.is_dir() => Err(Problem::usage(format!("{} is a folder", table.display()))
             .hint("name a CSV file whose first line has the columns' names")),
         _ => spooled(file).map_err(|error| unreadable(table, &error)),
+    }
+}
+
+/// Refuses to write the answer over the table that it is about, under whatever name.
+fn keep_table(input: &File, table: &Path, out: &Path) -> Result<(), Problem> {
+    let which = |about: std::io::Result<std::fs::Metadata>| about.map(|about| (about.dev(), about.ino())).ok();
+    match which(std::fs::metadata(out)) {
+        Some(file) if which(input.metadata()) == Some(file) => {
+            Err(Problem::usage(format!("{} is the table {} itself", out.display(), table.display()))
+                .because("the answer would replace it")
+                .hint("name another file with --out"))
+        }
+        _ => Ok(()),
     }
 }
 
