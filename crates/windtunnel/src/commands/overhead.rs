@@ -125,14 +125,14 @@ pub(crate) fn run(args: &OverheadArgs) -> Outcome {
         return Ok(Exit::Done);
     }
     let answer = overhead(&args.request()).map_err(|error| problem(&error))?;
-    if let Some(file) = &args.svg {
-        let written = write_whole(file, &overhead_chart(&answer).to_svg(960, 480));
-        written.map_err(|problem| problem.hint("name a file in a directory that you may write to"))?;
-    }
     if args.json {
         emit!("{:#}", json!(answer));
     } else {
         say!("{}", overhead_text(&answer));
+    }
+    if let Some(file) = &args.svg {
+        let written = write_whole(file, &overhead_chart(&answer).to_svg(960, 480));
+        written.map_err(|problem| problem.hint("name a file in a directory that you may write to"))?;
     }
     Ok(Exit::Done)
 }

@@ -372,6 +372,19 @@ fn an_answer_never_takes_the_place_of_the_table_that_it_is_about() {
 }
 
 #[test]
+fn a_chart_that_cannot_be_written_takes_no_answer_from_the_screen() {
+    let folder = tempfile::tempdir().unwrap();
+    let nowhere = folder.path().join("none").join("x.svg");
+    let nowhere = nowhere.to_str().unwrap();
+    let ask = ["predict", "adsl", "--size", "100kB", "--set", "initcwnd=20", "--svg", nowhere];
+    for (more, part) in [(&[][..], "Known error"), (&["--json"], "\"candidates\"")] {
+        let ran = run(&[&ask[..], more].concat());
+        assert!(ran.code == 3 && ran.out.contains(part), "{}{}", ran.out, ran.err);
+        assert!(ran.err.contains(&format!("can't write {nowhere}")), "{}", ran.err);
+    }
+}
+
+#[test]
 fn what_the_send_buffer_holds_is_told_where_no_other_buffer_was_asked_about() {
     let path = ["predict", "--link-rate", "200mbit", "--rtt", "400ms", "--size", "24MB", "--knobs"];
     let told = run(&[&path[..], &["mtu"]].concat());

@@ -179,6 +179,14 @@ fn mistakes_exit_with_2_and_say_what_to_write() {
 }
 
 #[test]
+fn a_plot_that_cannot_be_written_takes_no_answer_from_the_screen() {
+    let folder = tempfile::tempdir().unwrap();
+    let nowhere = folder.path().join("none").join("x.svg");
+    let ran = run(&["overhead", "--sweep", "1400..1500", "--svg", nowhere.to_str().unwrap()]);
+    assert!(ran.code == 3 && ran.out.contains("best MTU     1500"), "{}{}", ran.out, ran.err);
+}
+
+#[test]
 fn without_an_mtu_packets_are_counted_that_the_link_carries() {
     for (args, mtu) in [
         (&["--encap", "pppoe", "--payload", "100kB"][..], 1492),

@@ -9,7 +9,8 @@ mod table;
 
 pub(crate) use args::PredictArgs;
 
-use crate::edge::{Exit, Outcome, Problem, emit};
+use crate::cli::forms::write_whole;
+use crate::edge::{Exit, Outcome, emit};
 use wt_forecast::predict;
 use wt_trial::Cancel;
 
@@ -20,7 +21,7 @@ const HEIGHT: u32 = 420;
 /// Runs the command.
 ///
 /// # Errors
-/// A [`Problem`] that says what to try.
+/// A [`Problem`](crate::edge::Problem) that says what to try.
 pub(crate) fn run(args: &PredictArgs) -> Outcome {
     args.check()?;
     if let Some(table) = &args.table {
@@ -28,14 +29,14 @@ pub(crate) fn run(args: &PredictArgs) -> Outcome {
     }
     args.units.choose();
     let answer = predict(&args.request(), &Cancel::new())?;
-    if let Some(file) = &args.svg {
-        std::fs::write(file, answer.chart().to_svg(WIDTH, HEIGHT))
-            .map_err(|error| Problem::environment(format!("can't write {}: {error}", file.display())))?;
-    }
     if args.json {
         emit!("{}", serde_json::json!(answer));
     } else {
         print::terminal(&answer, args);
+    }
+    if let Some(file) = &args.svg {
+        let written = write_whole(file, &answer.chart().to_svg(WIDTH, HEIGHT));
+        written.map_err(|problem| problem.hint("name a file in a directory that you may write to"))?;
     }
     Ok(Exit::Done)
 }
