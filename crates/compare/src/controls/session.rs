@@ -35,6 +35,7 @@ pub fn run(request: &ControlsRequest, cancel: &Cancel, events: Sink<'_>) -> Resu
     let scenario = wt_setup::lab::load(&request.lab.path)?;
     let mut controls =
         request.algorithms.iter().map(|name| ControlTrials::named(name)).collect::<Result<Vec<_>, _>>()?;
+    check_distinct(&controls)?;
     let (loaded, beside) = load(request)?;
     let facts = scenario.facts(Direction::Down);
     let length = length(request, &facts);
@@ -69,6 +70,19 @@ pub fn run(request: &ControlsRequest, cancel: &Cancel, events: Sink<'_>) -> Resu
     let state = if cancel.is_cancelled() { State::Stopped } else { State::Finished };
     notebook.end(state, &kept_verdict(&answer.verdict)?)?;
     Ok(answer)
+}
+
+/// Refuses one congestion control under two names, such as a variant that is the default one: nothing would be compared.
+fn check_distinct(controls: &[ControlTrials]) -> Result<(), Problem> {
+    for (at, ControlTrials { control, .. }) in controls.iter().enumerate() {
+        let is_same =
+            |other: &&ControlTrials| (&other.control.name, &other.control.variant) == (&control.name, &control.variant);
+        if let Some(other) = controls[..at].iter().find(is_same) {
+            let what = format!("{} and {} are one congestion control", other.control.asked, control.asked);
+            return Err(Problem::usage(what).hint("leave one of them out"));
+        }
+    }
+    Ok(())
 }
 
 /// Loads those of ours, with the other flow's, and says which that is: ours where we may load one, and else the kernel's.
@@ -228,6 +242,20 @@ fn refused(asked: &str, outcome: &TrialOutcome) -> Option<Problem> {
 mod tests {
     use super::*;
     use wt_units::{Level, Settings};
+
+    #[test]
+    fn one_control_under_two_names_is_refused_and_its_variants_are_not() {
+        let check = |names: [&str; 2]| {
+            let controls = names.map(|name| ControlTrials::named(name).unwrap());
+            check_distinct(&controls).map_err(|problem| problem.what)
+        };
+        for names in [["chd", "chd@freebsd-hz1000"], ["chd@freebsd-hz1000", "chd"]] {
+            assert_eq!(check(names), Err(format!("{} and {} are one congestion control", names[0], names[1])));
+        }
+        for names in [["chd", "chd@freebsd-hz100"], ["reno", "newreno"], ["hd", "chd"]] {
+            assert_eq!(check(names), Ok(()), "{names:?}");
+        }
+    }
 
     #[test]
     fn a_control_that_the_kernel_did_not_set_is_told() {
