@@ -75,6 +75,9 @@ pub struct StackResult {
     pub workloads: BTreeMap<&'static str, WorkloadResult>,
     /// `ok`, or the worst that happened to data: `lost`, `corrupt`.
     pub integrity: &'static str,
+    /// Whether data came to its end in any trial, or was found wrong; told only where it isn't so, since `ok` then says nothing.
+    #[serde(skip_serializing_if = "is_true")]
+    pub integrity_checked: bool,
     /// How the delay of its ACKs went on.
     pub ack_delay_trend: AckDelayTrend,
     /// The most memory that its adapter ever had, bytes.
@@ -88,6 +91,11 @@ pub struct StackResult {
     /// What it is called in tables and legends.
     #[serde(skip)]
     pub title: String,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde's form")]
+const fn is_true(told: &bool) -> bool {
+    *told
 }
 
 /// How the delay of a stack's ACKs went on over its longest trial.

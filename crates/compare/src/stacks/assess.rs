@@ -120,6 +120,7 @@ fn stack_result(stack: &StackTrials, workloads: &[&'static str], path: &PathNow)
         refused: stack.refused(),
         workloads: workloads.iter().map(|name| (*name, workload_result(stack, name, path))).collect(),
         integrity: stack.integrity(),
+        integrity_checked: stack.is_checked(),
         ack_delay_trend: trend.unwrap_or_default(),
         memory_bytes: stack.memory(),
         conformance: StackConformance::new(stack.conformance(), offer.as_ref()),
@@ -181,5 +182,30 @@ fn workload_result(stack: &StackTrials, workload: &str, path: &PathNow) -> Workl
         window_mean_bytes: middle(|seen| seen.window_mean),
         window_limit_bps: stack.limit(workload, path.base_rtt_us),
         window_bytes: middle(|seen| seen.window.map(f64::from)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn ok_is_told_to_say_nothing_of_a_stack_whose_data_never_came_to_its_end() {
+        let told = |trials: &[(Status, &str)]| {
+            let mut stack = StackTrials::new("smoltcp".parse().unwrap(), None);
+            for (status, integrity) in trials {
+                let mut outcome = TrialOutcome::empty(*status, Duration::from_secs(1), "the adapter crashed");
+                outcome.observed.integrity = Some((*integrity).to_owned());
+                stack.keep("bulk", outcome);
+            }
+            let path = PathNow { base_rtt_us: 10_000, capacity_bps: None };
+            let result = serde_json::to_value(stack_result(&stack, &["bulk"], &path)).unwrap();
+            (result["integrity"].as_str().unwrap().to_owned(), result.get("integrity_checked").cloned())
+        };
+        let (failed, completed) = (Status::Failed, Status::Completed);
+        assert_eq!(told(&[(failed, "ok"), (failed, "ok")]), ("ok".to_owned(), Some(false.into())));
+        assert_eq!(told(&[(failed, "ok"), (completed, "ok")]), ("ok".to_owned(), None));
+        assert_eq!(told(&[(failed, "corrupt")]), ("corrupt".to_owned(), None));
     }
 }

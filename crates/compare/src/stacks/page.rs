@@ -3,7 +3,6 @@ use super::conformance;
 use super::figures::median_figure;
 use super::trials::StackTrials;
 use wt_report::Page;
-use wt_trial::Status;
 
 impl StacksAnswer {
     /// All of it as a page with its pictures.
@@ -37,15 +36,12 @@ fn row(stack: &StackTrials, workloads: &[&'static str]) -> Vec<String> {
     let dash = || "–".to_owned();
     let cpu = stack.cpu_s_per_gb("bulk").or_else(|| workloads.iter().find_map(|name| stack.cpu_s_per_gb(name)));
     let delay = stack.longest_seen().and_then(|seen| seen.ack_delay).map(|delay| delay.median_us / 1e3);
-    let moved = stack.all().any(|(_, outcome)| outcome.status == Status::Completed);
-    let integrity = stack.integrity();
     let mut cells = vec![stack.title()];
     cells.extend(workloads.iter().map(|workload| median_figure(workload, stack.scores(workload)).unwrap_or_else(dash)));
     cells.push(cpu.map_or_else(dash, |cpu| format!("{cpu:.1}")));
     cells.push(stack.memory().map_or_else(dash, |bytes| format!("{:.1} MiB", bytes / 1_048_576.0)));
     cells.push(stack.retransmitted().map_or_else(dash, |count| count.to_string()));
     cells.push(delay.map_or_else(dash, |ms| format!("{ms:.2} ms")));
-    // Of data that never moved nothing is known.
-    cells.push(if moved || integrity != "ok" { integrity.to_owned() } else { dash() });
+    cells.push(if stack.is_checked() { stack.integrity().to_owned() } else { dash() });
     cells
 }

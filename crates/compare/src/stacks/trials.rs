@@ -117,6 +117,11 @@ impl StackTrials {
         }
     }
 
+    /// Whether its data came to its end in any trial, or was found wrong: of data that never arrived nothing is known.
+    pub(super) fn is_checked(&self) -> bool {
+        self.integrity() != "ok" || self.all().any(|(_, outcome)| outcome.status == Status::Completed)
+    }
+
     /// What is wrong with it: each kind once, where it was seen first.
     pub(super) fn findings(&self) -> Vec<(String, Finding)> {
         let mut found: Vec<(String, Finding)> = Vec::new();
