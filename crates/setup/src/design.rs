@@ -10,6 +10,8 @@ use wt_units::{Assignment, FullPacket, Knob, Level, Settings};
 const MOST_ARMS: usize = 16;
 /// Why a setting is tried that somebody named.
 const ASKED_FOR: &str = "asked for";
+/// No window of TCP is larger (RFC 7323 section 2.3), nor a buffer that can be asked for, bytes.
+const LARGEST_BUFFER: u64 = 1 << 30;
 /// MTUs that are recommended to people, wherever they come from.
 const USUAL_MTUS: [u64; 5] = [1492, 1454, 1400, 1280, 576];
 
@@ -108,7 +110,8 @@ impl DesignFacts<'_> {
             Knob::Mss => vec![],
             Knob::Sndbuf => {
                 let bdp = self.path.bdp_bytes.max(4608);
-                [bdp, bdp * 4].map(|n| (Level::Number(n), "around the bandwidth-delay product".to_owned())).to_vec()
+                let levels = [bdp, bdp.saturating_mul(4)].map(|n| n.min(LARGEST_BUFFER));
+                levels.map(|n| (Level::Number(n), "around the bandwidth-delay product".to_owned())).to_vec()
             }
             Knob::Ttl => [32, 64, 128].map(|n| (Level::Number(n), "a usual default".to_owned())).to_vec(),
             Knob::Sack | Knob::Timestamps | Knob::WindowScaling | Knob::Ecn | Knob::MtuProbing | Knob::Pmtud => {
@@ -136,7 +139,8 @@ impl DesignFacts<'_> {
             (1.5, "one and a half times the bandwidth-delay product: less delay than twice, where once is too small"),
             (2.0, "twice the bandwidth-delay product"),
         ] {
-            let level = Level::Number((segments * times).ceil().max(2.0) as u64 * self.mss);
+            let bytes = ((segments * times).ceil().max(2.0) as u64).saturating_mul(self.mss);
+            let level = Level::Number(bytes.min(LARGEST_BUFFER));
             if levels.iter().all(|(known, _)| *known != level) {
                 levels.push((level, why.to_owned()));
             }
@@ -423,6 +427,17 @@ mod tests {
             ["rwin=15840", "rwin=30240", "rwin=44640", "rwin=60480", "mtu=1444", "mtu=1454", "cc=reno"]
         );
         assert_eq!(design.plateau, Some((Knob::Rwin, vec![1, 2, 3, 4, 0])));
+    }
+
+    #[test]
+    fn no_level_that_is_chosen_from_the_path_is_larger_than_a_window_or_a_buffer_can_be() {
+        let path = PathFacts { bdp_bytes: 2_500_000_000, ..path() };
+        let labels =
+            |knob| with_known(|known| labels(&design(&[knob], &[], &DesignFacts { path: &path, ..*known }).unwrap()));
+        assert_eq!(
+            (labels(Knob::Rwin), labels(Knob::Sndbuf)),
+            (vec!["rwin=1073741824".into()], vec!["sndbuf=1073741824".into()])
+        );
     }
 
     #[test]
