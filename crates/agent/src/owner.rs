@@ -130,7 +130,7 @@ pub fn add(request: &FleetAddRequest) -> Result<FleetAddAnswer, Problem> {
         || host.len() > 60
         || !host.chars().all(allowed)
         || host.starts_with("pg_")
-        || host == wt_fleet::AGENT_ROLE
+        || ["public", "none", wt_fleet::AGENT_ROLE].contains(&host)
     {
         return Err(Problem::usage(format!("\"{host}\" is no name of an agent"))
             .hint("lower-case letters, digits, - _ and . such as berlin-1: it is a role of PostgreSQL and a certificate's name"));
@@ -270,3 +270,6 @@ pub(crate) fn problem(error: &FleetError) -> Problem {
         FleetError::Journal(error) => wt_setup::journal::problem(error),
     }
 }
+        FleetError::RoleOfOthers { agent, .. } => Problem::usage(text)
+            .because("whoever has a host's certificate comes in as its role, and may do what the role may")
+            .hint(format!("choose another name for the host, such as {agent}-host: its role is made for it")),

@@ -5,7 +5,7 @@ use crate::rollout::Rollout;
 use crate::turns::{TurnError, Turns};
 use crate::{PgJournal, store};
 use postgres::Client;
-use postgres::types::Type;
+use postgres::types::{ToSql, Type};
 use std::time::Duration;
 use wt_journal::JournalError;
 
@@ -18,6 +18,21 @@ const LOCK: i64 = 0x5774_6e6c;
 const FUNCTIONS: &str = "ask_turn, keep_turn, end_turn, fleet_hello, fleet_next, fleet_keep, fleet_end, fleet_push_begin, \
                          fleet_push_trials, fleet_push_end, fleet_rollout_due, fleet_rollout_tasks, fleet_rollout_said, \
                          fleet_id";
+
+/// What a role may do, or is, that an agent's isn't; nothing where it is no more than an agent's.
+///
+/// # Source
+/// PostgreSQL 15, "pg_shdepend": `o` is an owner, `a` who is named in an object's access list, of all databases of a server.
+const OTHER_RIGHTS: &str = "SELECT CASE \
+     WHEN r.rolname IN (session_user, current_user) THEN 'it is the one with which you are connected' \
+     WHEN r.rolsuper THEN 'it is a superuser' \
+     WHEN r.rolcreaterole OR r.rolcreatedb OR r.rolreplication OR r.rolbypassrls \
+       THEN 'it may create roles or databases, replicate, or pass over row security' \
+     WHEN EXISTS (SELECT FROM pg_auth_members m JOIN pg_roles g ON g.oid = m.roleid \
+       WHERE m.member = r.oid AND g.rolname <> $2) THEN 'it is a member of other roles' \
+     WHEN EXISTS (SELECT FROM pg_shdepend d WHERE d.refclassid = 'pg_authid'::regclass AND d.refobjid = r.oid \
+       AND d.deptype IN ('o', 'a')) THEN 'it owns something on this server, or has rights of its own' \
+     WHEN NOT r.rolcanlogin THEN 'it may not log in' END FROM pg_roles r WHERE r.rolname = $1";
 
 /// The owner's connection to a fleet's server.
 pub struct FleetAdmin {
@@ -61,6 +76,14 @@ pub enum FleetError {
     NoSuchAgent {
         /// The name.
         agent: String,
+    },
+    /// A host would get the role of somebody else.
+    #[error("the role {agent} is there already and is no agent's: {why}")]
+    RoleOfOthers {
+        /// The name.
+        agent: String,
+        /// What it is besides.
+        why: String,
     },
     /// The tables of the journal can't be made.
     #[error(transparent)]
@@ -216,29 +239,38 @@ impl FleetAdmin {
         }
     }
 
-    /// Takes a host into the fleet: a role of that name, which may log in and call an agent's functions. Whether it is new.
+    /// Takes a host into the fleet: a role of that name, which may log in and call an agent's functions. Whether it is new. A role that
+    /// is there already is taken where it may do nothing else: whoever has the host's certificate comes in as this role.
     ///
     /// # Errors
-    /// [`FleetError`].
+    /// [`FleetError`]; [`FleetError::RoleOfOthers`] leaves all as it is.
     pub fn add(&mut self, agent: &str) -> Result<bool, FleetError> {
         let place = self.place.clone();
+        let mut of_others = None;
         let whole = (|| {
             let mut transaction = self.client.transaction()?;
             let row = transaction.query_typed_one(
                 "SELECT quote_ident($1), EXISTS (SELECT FROM pg_roles WHERE rolname = $1)",
                 &[(&agent, Type::TEXT)],
             )?;
-            let (role, is_there): (String, bool) = (row.try_get(0)?, row.try_get(1)?);
+            let (role, is_there, is_agent): (String, bool, bool) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
             if !is_there {
                 transaction.batch_execute(&format!("CREATE ROLE {role} LOGIN"))?;
             }
+            } else if !is_agent {
+                let rights = [(&agent as &(dyn ToSql + Sync), Type::TEXT), (&AGENT_ROLE, Type::TEXT)];
+                of_others = transaction.query_typed_one(OTHER_RIGHTS, &rights)?.try_get(0)?;
+                if of_others.is_some() {
+                    return Ok(false);
+                }
             transaction.batch_execute(&format!("GRANT {AGENT_ROLE} TO {role}"))?;
             let insert = "INSERT INTO fleet_agents (agent) VALUES ($1) ON CONFLICT DO NOTHING";
             let new = transaction.execute_typed(insert, &[(&agent, Type::TEXT)])?;
             transaction.commit()?;
             Ok(new > 0)
         })();
-        whole.map_err(|error: postgres::Error| failed(&place, &error))
+        let new = whole.map_err(|error: postgres::Error| failed(&place, &error))?;
+        of_others.map_or(Ok(new), |why| Err(FleetError::RoleOfOthers { agent: agent.to_owned(), why }))
     }
 
     /// Makes a mesh what is said now: new jobs are due at a random time within their spread, those that are gone are stopped, those

@@ -282,6 +282,44 @@ fn a_mesh_that_measures_otherwise_is_a_new_run_and_a_fleet_that_is_made_anew_ano
 }
 
 #[test]
+fn a_role_of_somebody_else_is_no_agents() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = require!("postgres", PostgresServer::start(folder.path()));
+    let mut admin = fleet(&server);
+    server.sql("postgres", "CREATE DATABASE theirs").unwrap();
+    let theirs = "CREATE TABLE x (y int); CREATE ROLE grafana LOGIN; GRANT SELECT ON x TO grafana; CREATE ROLE app LOGIN; \
+                  CREATE TABLE z (y int); ALTER TABLE z OWNER TO app";
+    server.sql("theirs", theirs).unwrap();
+    let roles = "CREATE ROLE carol SUPERUSER LOGIN; CREATE ROLE dba CREATEROLE LOGIN; CREATE ROLE backup LOGIN IN ROLE pg_read_all_data; \
+                 CREATE ROLE people";
+    server.sql("fleet", roles).unwrap();
+    for (role, told) in [
+        ("wt", "with which you are connected"),
+        ("carol", "superuser"),
+        ("dba", "create roles"),
+        ("backup", "member of other roles"),
+        ("grafana", "rights of its own"),
+        ("app", "owns something"),
+        ("people", "may not log in"),
+    ] {
+        let refused = admin.add(role).unwrap_err();
+        assert!(matches!(&refused, FleetError::RoleOfOthers { agent, .. } if agent == role), "{role}: {refused}");
+        assert!(refused.to_string().contains(told), "{told}: {refused}");
+        let is_member = format!(
+            "SELECT count(*) FROM pg_auth_members WHERE member = '{role}'::regrole AND roleid = 'windtunnel_agent'::regrole"
+        );
+        assert_eq!(server.sql("fleet", &is_member).unwrap(), "0", "{role}");
+    }
+    assert_eq!(server.sql("fleet", "SELECT count(*) FROM fleet_agents").unwrap(), "2");
+    // One that an administrator made for the host, and one of another fleet on the same server.
+    server.sql("fleet", "CREATE ROLE kiel LOGIN").unwrap();
+    assert!(admin.add("kiel").unwrap() && !admin.add("kiel").unwrap());
+    let other = address(&server.database("other").unwrap());
+    FleetAdmin::install(&other).unwrap();
+    assert!(FleetAdmin::connect(&other).unwrap().add("a").unwrap());
+}
+
+#[test]
 fn a_turn_that_cant_be_kept_is_cut_before_it_ends_and_one_that_can_isnt() {
     let folder = tempfile::tempdir().unwrap();
     let server = require!("postgres", PostgresServer::start(folder.path()));
