@@ -168,12 +168,14 @@ impl HostAccess {
     /// Nothing is written.
     ///
     /// # Errors
-    /// A usage [`Problem`] where no change is in force, or nothing is said that could be timed.
+    /// A usage [`Problem`] where the change isn't in force, or nothing is said that could be timed, and for what no unit can have.
     pub fn schedule(&mut self, request: &ScheduleRequest) -> Result<ScheduleAnswer, Problem> {
+        request.check()?;
+        let request = &request.from_anywhere()?;
         let said = request.by.clone().or_else(|| request.url.clone());
         let (change, url) = match (&request.change, said) {
             // Whoever says both needn't be able to read what root has changed.
-            (Some(change), Some(_)) => {
+            (Some(change), Some(_)) if self.hidden().is_some() => {
                 let id: wt_host::CheckpointId =
                     change.parse().map_err(|error: wt_host::CheckpointIdError| Problem::usage(error.to_string()))?;
                 (id.to_string(), None)
@@ -185,6 +187,10 @@ impl HostAccess {
                     } else {
                         problem
                     };
+                    // Which one was meant is said, and nothing more can be.
+                    if change.is_some() && said.is_some() {
+                        return problem;
+                    }
                     if wt_sys::process::effective_uid() == 0 {
                         return problem.hint("windtunnel settings history lists the changes");
                     }
@@ -210,6 +216,59 @@ impl HostAccess {
         let units = units(request, &program.display().to_string(), &change, timed);
         Ok(ScheduleAnswer { schema_version: 1, change, units })
     }
+}
+
+impl ScheduleRequest {
+    /// Whether units can have it.
+    ///
+    /// # Errors
+    /// A usage [`Problem`] that names what can't be.
+    fn check(&self) -> Result<(), Problem> {
+        let blank = |text: &str| text.trim().is_empty() || text.contains(|c: char| c.is_whitespace() || c.is_control());
+        if let Some(url) = self.url.as_ref().filter(|url| blank(url)) {
+            return Err(Problem::usage(format!("\"{url}\" is no URL")).hint("write https://HOST/PATH"));
+        }
+        if self.by.as_ref().is_some_and(|by| by.trim().is_empty()) {
+            return Err(Problem::usage("an empty command can't be timed").hint("--by 'scp server:big.bin /dev/null'"));
+        }
+        match self.on_failure.as_ref().filter(|unit| !is_unit(unit)) {
+            Some(unit) => Err(Problem::usage(format!("\"{unit}\" is no name of a unit of systemd"))
+                .hint("write one with what it is at its end, and without %: tell-me.service, mail@root.service")),
+            None => Ok(()),
+        }
+    }
+
+    /// The same from wherever it runs: a service's folder is `/`.
+    fn from_anywhere(&self) -> Result<Self, Problem> {
+        let absolute = |path: &Option<PathBuf>| {
+            let whole = |path: &PathBuf| {
+                if crate::journal::is_common(Some(path)) {
+                    return Ok(path.clone());
+                }
+                std::path::absolute(path).map_err(|error| Problem::usage(format!("{}: {error}", path.display())))
+            };
+            path.as_ref().map(whole).transpose()
+        };
+        let (journal, textfile) = (absolute(&self.journal)?, absolute(&self.textfile)?);
+        Ok(Self { journal, textfile, program: absolute(&self.program)?, ..self.clone() })
+    }
+}
+
+/// Whether systemd takes it for a unit's name.
+///
+/// # Source
+/// systemd.unit(5), "Description": the name's prefix has letters, digits and `:-_.\`, one `@` before an instance, a type at its end, and
+/// 255 characters at most.
+fn is_unit(name: &str) -> bool {
+    const TYPES: [&str; 11] =
+        ["service", "socket", "device", "mount", "automount", "swap", "target", "path", "timer", "slice", "scope"];
+    let Some((prefix, kind)) = name.rsplit_once('.') else { return false };
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || ":-_.\\@".contains(c);
+    TYPES.contains(&kind)
+        && !prefix.is_empty()
+        && !prefix.starts_with('@')
+        && name.len() <= 255
+        && prefix.chars().all(is_allowed)
 }
 
 fn units(request: &ScheduleRequest, program: &str, change: &str, timed: [String; 2]) -> Vec<ScheduleUnit> {
@@ -329,6 +388,39 @@ mod tests {
         ] {
             assert_eq!(quoted(word), wanted);
         }
+    }
+
+    #[test]
+    fn what_a_unit_cant_have_is_refused_and_paths_are_those_of_whoever_types() {
+        let of = |change: fn(&mut ScheduleRequest)| {
+            let mut request = ScheduleRequest::default();
+            change(&mut request);
+            request
+        };
+        for request in [
+            of(|one| one.url = Some("not a url".to_owned())),
+            of(|one| one.url = Some(String::new())),
+            of(|one| one.by = Some(" ".to_owned())),
+            of(|one| one.on_failure = Some("bad unit".to_owned())),
+            of(|one| one.on_failure = Some("a.service b.service".to_owned())),
+            of(|one| one.on_failure = Some("mail@%n.service".to_owned())),
+            of(|one| one.on_failure = Some("mail".to_owned())),
+            of(|one| one.on_failure = Some("x.service\nExecStart=/bin/true".to_owned())),
+        ] {
+            assert!(request.check().is_err(), "{request:?}");
+        }
+        for unit in ["tell-me.service", "mail@root.service", "a\\x2db.target"] {
+            assert!(
+                ScheduleRequest { on_failure: Some(unit.to_owned()), ..ScheduleRequest::default() }.check().is_ok()
+            );
+        }
+        let here = std::env::current_dir().unwrap();
+        let request = of(|one| (one.journal, one.textfile) = (Some("j.sqlite3".into()), Some("/x.prom".into())));
+        let absolute = request.from_anywhere().unwrap();
+        assert_eq!((absolute.journal, absolute.textfile), (Some(here.join("j.sqlite3")), Some("/x.prom".into())));
+        let common: PathBuf = "postgresql://h/d".into();
+        let request = ScheduleRequest { journal: Some(common.clone()), ..ScheduleRequest::default() };
+        assert_eq!(request.from_anywhere().unwrap().journal, Some(common));
     }
 
     #[test]

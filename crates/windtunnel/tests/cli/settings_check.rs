@@ -279,6 +279,8 @@ fn a_schedule_without_anything_to_time_says_what_to_name() {
         (&["schedule", "--change", "x", "--url", "https://h/f"], "not the number of a change"),
         (&["schedule", "--change", "1", "--url", "https://h/f", "--between", "5-6"], "02:00-05:00"),
         (&["schedule", "--change", "1", "--url", "https://h/f", "--days", "Someday"], "no day of the week"),
+        (&["schedule", "--change", "77", "--url", "https://h/f"], "77"),
+        (&["schedule", "--change", "77", "--by", "true", "--on-failure", "bad unit"], "no name of a unit"),
     ] {
         let state = home.path().join("state");
         let ran = ran(windtunnel(home.path()).args(arguments).env("WINDTUNNEL_STATE_DIR", &state).output().unwrap());
