@@ -145,8 +145,11 @@ pub fn add(request: &FleetAddRequest) -> Result<FleetAddAnswer, Problem> {
         hba: format!("hostssl {database} +{} all cert", wt_fleet::AGENT_ROLE),
         certificate: vec![
             format!("openssl req -new -newkey rsa:3072 -nodes -keyout {host}.key -out {host}.csr -subj /CN={host}"),
+            // Without an extension OpenSSL before 3.2 makes one of version 1, which TLS takes nowhere here.
+            format!("printf 'basicConstraints=CA:FALSE\\nextendedKeyUsage=clientAuth\\n' > {host}.ext"),
             format!(
-                "openssl x509 -req -in {host}.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 365 -out {host}.crt"
+                "openssl x509 -req -in {host}.csr -CA ca.crt -CAkey ca.key -CAcreateserial -days 365 -extfile {host}.ext \
+                 -out {host}.crt"
             ),
         ],
         policy: format!(

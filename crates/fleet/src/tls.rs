@@ -46,11 +46,24 @@ impl Connector {
             Some((certificate, key)) => {
                 let private = PrivateKeyDer::from_pem_file(key).map_err(|e| format!("{}: {e}", key.display()))?;
                 let own = config.with_client_auth_cert(certificates(certificate)?, private);
-                own.map_err(|error| format!("{}: {error}", certificate.display()))?
+                own.map_err(|error| unusable(certificate, &error))?
             }
         };
         Ok(Self(Arc::new(config)))
     }
+}
+
+/// Why a certificate can't be shown. OpenSSL before 3.2 signs what has no extension as version 1, of which the library says no more than
+/// that it doesn't take it.
+fn unusable(path: &Path, error: &rustls::Error) -> String {
+    let (path, error) = (path.display(), error.to_string());
+    if error.contains("UnsupportedCertVersion") {
+        return format!(
+            "{path}: the certificate isn't of version 3, and no other is taken: sign it with an extension \
+             (openssl x509 -req … -extfile FILE, with the line basicConstraints=CA:FALSE in the file)"
+        );
+    }
+    format!("{path}: {error}")
 }
 
 /// The certificates of a file of PEM, one at least.

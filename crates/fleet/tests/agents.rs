@@ -319,6 +319,33 @@ fn a_role_of_somebody_else_is_no_agents() {
     assert!(FleetAdmin::connect(&other).unwrap().add("a").unwrap());
 }
 
+/// What `openssl x509 -req` of OpenSSL 3.0 makes without an extension.
+const VERSION_1: &str = "-----BEGIN CERTIFICATE-----
+MIIBBjCBrAIBATAKBggqhkjOPQQDAjANMQswCQYDVQQDDAJjYTAgFw0yNjExMjkx
+MTMxMzhaGA8yMTI2MTEwNTExMzEzOFowDzENMAsGA1UEAwwEYm9ubjBZMBMGByqG
+SM49AgEGCCqGSM49AwEHA0IABMUrMZem73amjco1Uwozym6dJlRORhquK+Qx0Q+m
+dPl7Xf3B4APYQJDDXuhgfHjwgyV24ZtqMd8EQNGwZJaaRLcwCgYIKoZIzj0EAwID
+SQAwRgIhAJQMnSK6Zb8L23OVeLf6mDl3c8U8wn4hCUclp/McNLCQAiEAvBnPYEtX
+JGNDoGrPaTbJCNeIzY3hbC0LzTGn0O2+jAU=
+-----END CERTIFICATE-----
+";
+
+#[test]
+fn a_certificate_of_version_1_is_refused_with_what_makes_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.display().to_string()
+    };
+    let key = pem("PRIVATE KEY", &KeyPair::generate().unwrap().serialize_der());
+    let (certificate, key) = (write("bonn.crt", VERSION_1), write("bonn.key", &key));
+    let place =
+        address(&format!("postgresql://bonn@localhost/d?sslrootcert={certificate}&sslcert={certificate}&sslkey={key}"));
+    let why = place.check_files().unwrap_err();
+    assert!(why.contains("bonn.crt") && why.contains("version 3") && why.contains("-extfile"), "{why}");
+}
+
 #[test]
 fn a_turn_that_cant_be_kept_is_cut_before_it_ends_and_one_that_can_isnt() {
     let folder = tempfile::tempdir().unwrap();

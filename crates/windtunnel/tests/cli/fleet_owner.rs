@@ -77,3 +77,26 @@ fn a_mesh_that_isnt_there_is_neither_stopped_nor_reported_and_those_that_are_are
         assert!(stop.code == 0 && stop.out.contains(stopped), "{stopped}: {}{}", stop.out, stop.err);
     }
 }
+
+#[test]
+fn the_commands_that_a_host_is_taken_in_with_make_a_certificate_that_its_agent_takes() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let openssl = std::process::Command::new("openssl").arg("version").output();
+    require!("openssl", openssl);
+    let fleet = require!("postgres", Fleet::start(folder, &[]));
+    let added = fleet.run(folder, &["fleet", "add", "bonn", &fleet.url, "--json"]);
+    let added: serde_json::Value = serde_json::from_str(&added.out).unwrap_or_else(|_| panic!("{}", added.err));
+    let printed = added["certificate"].as_array().unwrap().iter().map(|line| line.as_str().unwrap());
+    let authority = "openssl req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=ca -keyout ca.key -out ca.crt";
+    let script = [authority].into_iter().chain(printed).collect::<Vec<_>>().join(" &&\n");
+    let made = std::process::Command::new("sh").args(["-c", &script]).current_dir(folder).output().unwrap();
+    assert!(made.status.success(), "{script}\n{}", String::from_utf8_lossy(&made.stderr));
+    // Nobody listens there: files are looked at before.
+    let file = |name: &str| folder.join(name).display().to_string();
+    let files = format!("sslrootcert={}&sslcert={}&sslkey={}", file("ca.crt"), file("bonn.crt"), file("bonn.key"));
+    std::fs::write(folder.join("agent.toml"), format!("server = \"postgresql://bonn@127.0.0.1:1/fleet?{files}\"\n"))
+        .unwrap();
+    let agent = fleet.run(folder, &["fleet", "agent", "--once", "--policy", &file("agent.toml")]);
+    assert!(agent.code == 3 && agent.err.contains("can't be reached"), "{}", agent.err);
+}
