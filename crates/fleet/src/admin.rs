@@ -463,17 +463,19 @@ impl FleetAdmin {
     }
 }
 
-/// What writes a job down, or makes a known one what is said now. A server that an older program brought up to date has no periods of meshes.
+/// What writes a job down, or makes a known one what is said now. When it is due stays only where it measures the same and isn't later than
+/// it is to run again. A server that an older program brought up to date has no periods of meshes.
 fn upsert_job(has_periods: bool) -> String {
     let (column, value, update) = match has_periods {
         true => (
             ", period",
             ", fleet_period($1, $6, now())",
-            "period = CASE WHEN j.state NOT IN ('waiting', 'running') THEN excluded.period \
-             WHEN j.every_ms IS DISTINCT FROM excluded.every_ms THEN fleet_period($1, $6, coalesce(j.period, now())) \
-             ELSE j.period END, ",
+            format!(
+                "period = CASE WHEN {stays} THEN CASE WHEN j.every_ms IS DISTINCT FROM excluded.every_ms \
+                 THEN fleet_period($1, $6, coalesce(j.period, now())) ELSE j.period END ELSE excluded.period END, "
+            ),
         ),
-        false => ("", "", ""),
+        false => ("", "", String::new()),
     };
     format!(
         "INSERT INTO fleet_jobs AS j (mesh, agent, target, spec, links, every_ms, spread_ms, state, next{column}) \
@@ -483,9 +485,12 @@ fn upsert_job(has_periods: bool) -> String {
          run = j.run + CASE WHEN j.state IN ('waiting', 'running', 'refused') AND j.spec = excluded.spec THEN 0 \
          ELSE 1 END, \
          token = CASE WHEN j.state = 'running' AND j.spec = excluded.spec THEN j.token END, \
+    // Nothing of `every` is no time either: then it isn't so.
+    let stays = "j.state IN ('running', 'waiting') AND j.spec = excluded.spec AND (j.every_ms IS NOT DISTINCT FROM excluded.every_ms \
+                 OR j.next <= now() + (excluded.every_ms + excluded.spread_ms) * interval '1 millisecond')";
          state = CASE WHEN j.state = 'running' AND j.spec = excluded.spec THEN 'running' ELSE 'waiting' END, \
-         next = CASE WHEN j.state IN ('running', 'waiting') THEN j.next ELSE excluded.next END, \
-         reason = CASE WHEN j.state IN ('running', 'waiting') THEN j.reason ELSE '' END RETURNING job"
+         next = CASE WHEN {stays} THEN j.next ELSE excluded.next END, \
+         reason = CASE WHEN j.state IN ('running', 'waiting') AND j.spec = excluded.spec THEN j.reason ELSE '' END RETURNING job"
     )
 }
 

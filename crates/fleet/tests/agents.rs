@@ -282,6 +282,43 @@ fn a_mesh_that_measures_otherwise_is_a_new_run_and_a_fleet_that_is_made_anew_ano
 }
 
 #[test]
+fn a_mesh_that_is_corrected_or_measures_more_often_doesnt_wait_for_when_the_old_one_was_due() {
+    let folder = tempfile::tempdir().unwrap();
+    let server = require!("postgres", PostgresServer::start(folder.path()));
+    let mut admin = fleet(&server);
+    let mut a = AgentStore::connect(&of(&server, "a")).unwrap();
+    let minutes = |minutes: u64| Some(Duration::from_secs(60 * minutes));
+    let month = minutes(30 * 24 * 60);
+    let of_spec = |spec: &str, every| NewJob { spec: spec.to_owned(), ..job("a", "wt://s", every) };
+    let mut again = |a: &mut AgentStore, job: NewJob| {
+        admin.run("m", &[job]).unwrap();
+        let due = a.next(LEASE).unwrap();
+        let line = admin.state().unwrap().jobs.remove(0);
+        (due, line.due_s.unwrap_or(0.0), line.reason)
+    };
+    let fails = |a: &mut AgentStore, job: &wt_fleet::FleetJob| {
+        assert!(a.end_job(job, &JobEnd::Failed { why: "a trial is too short".to_owned(), experiment: None }).unwrap());
+    };
+    let (first, ..) = again(&mut a, of_spec("{}", month));
+    fails(&mut a, &first.unwrap());
+    // Nothing is new: it waits for its next period, and says why it failed.
+    let (due, later, reason) = again(&mut a, of_spec("{}", month));
+    assert!(due.is_none() && later > 29.0 * 86_400.0 && reason.contains("too short"), "{later} {reason}");
+    // The mistake is corrected: it begins now, and its next period is one of those that count from now.
+    let (due, ..) = again(&mut a, of_spec("{\"trial\":\"1s\"}", month));
+    let due = due.unwrap();
+    assert_eq!(due.run, 3);
+    fails(&mut a, &due);
+    let (due, later, _) = again(&mut a, of_spec("{\"trial\":\"1s\"}", month));
+    assert!(due.is_none() && later < 30.5 * 86_400.0, "{later}");
+    // It runs more often: what was due is no further away than that, and then so, too.
+    let (due, ..) = again(&mut a, of_spec("{\"trial\":\"1s\"}", minutes(2)));
+    fails(&mut a, &due.unwrap());
+    let (due, later, _) = again(&mut a, of_spec("{\"trial\":\"1s\"}", minutes(3)));
+    assert!(due.is_none() && (1.0..=180.0).contains(&later), "what is due within the new time stays: {later}");
+}
+
+#[test]
 fn a_role_of_somebody_else_is_no_agents() {
     let folder = tempfile::tempdir().unwrap();
     let server = require!("postgres", PostgresServer::start(folder.path()));
