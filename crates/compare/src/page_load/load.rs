@@ -121,6 +121,7 @@ fn follow(
         browser.ask(session, domain, &json!({}))?;
     }
     browser.ask(session, "Network.setCacheDisabled", &json!({ "cacheDisabled": true }))?;
+    browser.ask(session, "Target.setAutoAttach", &auto_attach())?;
     if film.is_some() {
         let (method, how) = film::request();
         browser.ask(session, method, &how)?;
@@ -136,6 +137,7 @@ fn follow(
         }
         let was_loaded = seen.load.is_some();
         seen.take(&message);
+        answer(browser, &message)?;
         if let Some(why) = seen.broken_off() {
             return Err(Problem::new(Fault::Remote, format!("{url} broke off before it was loaded: {why}"))
                 .because("the server, or something on the way to it, ended the page before its end, and no event load follows")
@@ -160,6 +162,44 @@ fn follow(
         Problem::new(Fault::Remote, format!("{url} wasn't loaded within {} s", deadline.as_secs()))
             .hint("give it more time: --deadline")
     })
+}
+
+/// How frames of other sites and workers are come by: they are targets of their own, wait until they are listened to, and their events
+/// come over the same pipe.
+///
+/// # Source
+/// Chrome DevTools Protocol, `Target.setAutoAttach`: it holds for what the session's own target opens, so each gets it again.
+fn auto_attach() -> Value {
+    json!({ "autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true })
+}
+
+/// Answers what a page would wait for for ever: a target that waits to be listened to, and a dialog.
+fn answer(browser: &mut Browser, message: &Value) -> Result<(), Problem> {
+    for (session, method, params) in answers(message) {
+        browser.send(session.as_deref(), method, &params)?;
+    }
+    Ok(())
+}
+
+/// The commands that answer an event: to which session, which, and how.
+fn answers(message: &Value) -> Vec<(Option<String>, &'static str, Value)> {
+    let session = |of: &Value| of["sessionId"].as_str().map(str::to_owned);
+    match message["method"].as_str().unwrap_or_default() {
+        "Target.attachedToTarget" => {
+            let of = session(&message["params"]);
+            let commands = [
+                ("Network.enable", json!({})),
+                ("Network.setCacheDisabled", json!({ "cacheDisabled": true })),
+                ("Target.setAutoAttach", auto_attach()),
+                ("Runtime.runIfWaitingForDebugger", json!({})),
+            ];
+            commands.into_iter().filter(|_| of.is_some()).map(|(method, how)| (of.clone(), method, how)).collect()
+        }
+        "Page.javascriptDialogOpening" => {
+            vec![(session(message), "Page.handleJavaScriptDialog", json!({ "accept": true }))]
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// What a browser says, each message ended by a zero byte, read to its end; and the load as it is drawn.
@@ -249,6 +289,11 @@ impl LoadTimes {
             return;
         }
         let start_ms = self.since(at).unwrap_or(0.0);
+        // A frame of another site may say again what the page around it has said.
+        let is_known = |one: &LoadedResource| one.url == url && params["redirectResponse"].is_null();
+        if self.places.get(id).and_then(|place| self.resources.get(*place)).is_some_and(is_known) {
+            return;
+        }
         self.document.get_or_insert_with(|| id.to_owned());
         // A redirect has the number of the request that led to it.
         self.places.insert(id.to_owned(), self.resources.len());
@@ -399,6 +444,38 @@ mod tests {
         let why: Vec<Option<String>> = load.resources.iter().map(LoadedResource::failure).collect();
         let error = "HTTP status 404".to_owned();
         assert_eq!(why, [None, Some(gone.to_owned()), Some(error), None, Some(gone.to_owned())]);
+    }
+
+    #[test]
+    fn frames_of_other_sites_and_workers_are_listened_to_before_they_begin_and_no_request_counts_twice() {
+        let attached = json!({"method": "Target.attachedToTarget", "sessionId": "page", "params":
+            {"sessionId": "worker", "targetInfo": {"type": "worker"}, "waitingForDebugger": true}});
+        let said = answers(&attached);
+        let methods: Vec<&str> = said.iter().map(|(_, method, _)| *method).collect();
+        assert!(said.iter().all(|(session, ..)| session.as_deref() == Some("worker")), "{said:?}");
+        assert_eq!((methods[0], methods[3]), ("Network.enable", "Runtime.runIfWaitingForDebugger"));
+        let dialog =
+            json!({"method": "Page.javascriptDialogOpening", "sessionId": "page", "params": {"type": "alert"}});
+        assert_eq!(
+            answers(&dialog),
+            [(Some("page".to_owned()), "Page.handleJavaScriptDialog", json!({"accept": true}))]
+        );
+        assert_eq!(answers(&json!({"method": "Target.attachedToTarget"})), []);
+
+        // The page asks for the frame; the frame's own session says so again, and that it has come.
+        let asked = |session: &str, url: &str, from: Value| {
+            json!({"method": "Network.requestWillBeSent", "sessionId": session, "params":
+                {"requestId": "F", "timestamp": 100.0, "request": {"url": url}, "redirectResponse": from}})
+        };
+        let mut seen = LoadTimes::default();
+        seen.take(&asked("page", "http://y/", Value::Null));
+        seen.take(&asked("frame", "http://y/", Value::Null));
+        seen.take(&json!({"method": "Network.loadingFinished", "sessionId": "frame", "params":
+            {"requestId": "F", "timestamp": 100.5, "encodedDataLength": 7}}));
+        assert_eq!((seen.resources.len(), seen.resources[0].bytes), (1, Some(7.0)));
+        // Sent on to itself, as with a cookie, it is another one.
+        seen.take(&asked("frame", "http://y/", json!({"status": 302})));
+        assert_eq!(seen.resources.len(), 2);
     }
 
     #[test]

@@ -101,3 +101,73 @@ fn what_is_no_page_is_usage_and_what_is_not_there_is_told() {
     assert_eq!(nobody.code, 3, "{}", nobody.err);
     assert!(nobody.err.contains("there is no program /nonexistent"), "{}", nobody.err);
 }
+
+/// Serves what is below its folder on 127.0.0.1, and says first on which port. What is late is answered once the worker has what it fetches.
+const SERVER: &str = "import http.server, threading
+fetched = threading.Event()
+class Handler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_): pass
+    def do_GET(self):
+        if self.path == '/late.js': fetched.wait(30)
+        super().do_GET()
+        if self.path == '/a.bin?worker': fetched.set()
+server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
+print(server.server_address[1], flush=True)
+server.serve_forever()";
+
+#[test]
+fn frames_of_other_sites_and_workers_count_and_a_dialog_keeps_no_page_from_loading() {
+    use std::io::BufRead as _;
+    let home = tempfile::tempdir().unwrap_or_else(|error| panic!("{error}"));
+    let write = |name: &str, text: &[u8]| {
+        std::fs::write(home.path().join(name), text).unwrap_or_else(|error| panic!("{name}: {error}"));
+    };
+    let mut server = std::process::Command::new("python3")
+        .args(["-c", SERVER])
+        .current_dir(home.path())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap_or_else(|error| panic!("python3: {error}"));
+    let mut lines = std::io::BufReader::new(server.stdout.take().unwrap_or_else(|| panic!("its lines"))).lines();
+    let port = lines.next().and_then(Result::ok).unwrap_or_default();
+    write("late.js", b"var y = 1");
+    write("a.bin", &[b'x'; 100_000]);
+    write("b.js", b"var x = 1");
+    write("wk.js", b"importScripts('/b.js?worker'); fetch('/a.bin?worker')");
+    write(
+        "frame.html",
+        b"<html><body><img src='/a.bin?frame'><script src='/b.js?frame'></script><img src='/none?frame'></body></html>",
+    );
+    let page = format!(
+        "<html><script>alert(1)</script><body><iframe src='http://localhost:{port}/frame.html'></iframe>\
+         <script>new Worker('/wk.js')</script><script async src='/late.js'></script><script>onload = () => confirm('x')</script></body></html>"
+    );
+    write("index.html", page.as_bytes());
+    let ran = ran(windtunnel(home.path())
+        .current_dir(home.path())
+        .args(["page", &format!("http://127.0.0.1:{port}/"), "--runs", "1", "--json"])
+        .output()
+        .unwrap_or_else(|error| panic!("{error}")));
+    let _ = server.kill();
+    let _ = server.wait();
+    assert!(!ran.err.contains("Chromium"), "this test needs chromium: {}", ran.err);
+    let report: Value =
+        serde_json::from_str(&ran.out).unwrap_or_else(|error| panic!("{error}: {} {}", ran.out, ran.err));
+    let load = &report["runs"][0];
+    let of = |end: &str| {
+        let all = load["resources"].as_array().into_iter().flatten();
+        let found: Vec<&Value> = all.filter(|one| one["url"].as_str().is_some_and(|url| url.ends_with(end))).collect();
+        assert_eq!(found.len(), 1, "{end}: {load:#}");
+        found[0].clone()
+    };
+    // What the load event waits for is there whole.
+    for (end, least) in [("/frame.html", 100.0), ("a.bin?frame", 100_000.0), ("b.js?frame", 9.0)] {
+        let one = of(end);
+        assert!(one["bytes"].as_f64() >= Some(least) && one["end_ms"].is_number(), "{one:#}");
+    }
+    assert_eq!((&of("none?frame")["status"], &load["failed"]), (&Value::from(404), &Value::from(1)), "{load:#}");
+    for end in ["/wk.js", "b.js?worker", "a.bin?worker"] {
+        assert!(of(end)["start_ms"].is_number(), "{load:#}");
+    }
+    assert_eq!(ran.code, 0, "{}", ran.err);
+}
