@@ -133,15 +133,13 @@ fn follow(
         if message["id"] == navigation
             && let Some(why) = message["result"]["errorText"].as_str().filter(|why| !why.is_empty())
         {
-            return Err(Problem::new(Fault::Remote, format!("{url} can't be loaded: {why}")));
+            return Err(refused(url, why));
         }
         let was_loaded = seen.load.is_some();
         seen.take(&message);
         answer(browser, &message)?;
         if let Some(why) = seen.broken_off() {
-            return Err(Problem::new(Fault::Remote, format!("{url} broke off before it was loaded: {why}"))
-                .because("the server, or something on the way to it, ended the page before its end, and no event load follows")
-                .hint("look at the server's log; curl -v with the same address shows what comes"));
+            return Err(refused(url, why));
         }
         let picture = film.as_mut().and_then(|film| film.take(&message));
         if let Some(picture) = picture {
@@ -199,6 +197,39 @@ fn answers(message: &Value) -> Vec<(Option<String>, &'static str, Value)> {
             vec![(session(message), "Page.handleJavaScriptDialog", json!({ "accept": true }))]
         }
         _ => Vec::new(),
+    }
+}
+
+/// The page itself didn't come, for this reason in the browser's word.
+fn refused(url: &str, why: &str) -> Problem {
+    let never = |because: &str, hint: &str| {
+        Problem::new(Fault::Remote, format!("{url} can't be loaded: {why}")).because(because).hint(hint)
+    };
+    let is = |names: &[&str]| names.iter().any(|name| why.starts_with(&format!("net::ERR_{name}")));
+    if is(&["NAME_"]) {
+        never(
+            "no address is known here for the host's name",
+            "check how it is spelt; getent hosts HOST asks the system",
+        )
+    } else if is(&["CONNECTION_REFUSED"]) {
+        never("nobody listens there, or a firewall refuses it", "check the port, and that the server runs")
+    } else if is(&["CONNECTION_TIMED_OUT", "ADDRESS_UNREACHABLE", "INTERNET_DISCONNECTED", "NETWORK_ACCESS_DENIED"]) {
+        never(
+            "no way leads there from here, or nobody answers",
+            "check the address; windtunnel path HOST shows the way to it",
+        )
+    } else if is(&["CERT_"]) {
+        never("the browser doesn't believe the server's certificate", "--insecure believes every certificate")
+    } else if is(&["SSL_"]) {
+        never("the server doesn't speak TLS as the browser does", "check the port, and whether it is http:// there")
+    } else if is(&["UNSAFE_PORT"]) {
+        never("browsers refuse this port, whoever listens there", "have the server listen on another one")
+    } else {
+        Problem::new(Fault::Remote, format!("{url} broke off before it was loaded: {why}"))
+            .because(
+                "the server, or something on the way to it, ended the page before its end, and no event load follows",
+            )
+            .hint("look at the server's log; curl -v with the same address shows what comes")
     }
 }
 
@@ -476,6 +507,22 @@ mod tests {
         // Sent on to itself, as with a cookie, it is another one.
         seen.take(&asked("frame", "http://y/", json!({"status": 302})));
         assert_eq!(seen.resources.len(), 2);
+    }
+
+    #[test]
+    fn why_a_page_never_came_has_a_cause_of_its_own() {
+        for (why, told) in [
+            ("net::ERR_NAME_NOT_RESOLVED", "spelt"),
+            ("net::ERR_CONNECTION_REFUSED", "nobody listens"),
+            ("net::ERR_CERT_AUTHORITY_INVALID", "--insecure"),
+            ("net::ERR_SSL_PROTOCOL_ERROR", "http://"),
+            ("net::ERR_UNSAFE_PORT", "another one"),
+            ("net::ERR_EMPTY_RESPONSE", "broke off before it was loaded"),
+        ] {
+            let problem = refused("http://x/", why);
+            assert!(problem.to_string().contains(told) && problem.what.contains(why), "{why}: {problem}");
+            assert_eq!(problem.to_string().contains("before its end"), told.starts_with("broke"), "{why}");
+        }
     }
 
     #[test]

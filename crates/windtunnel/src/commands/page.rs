@@ -1,6 +1,6 @@
 //! `windtunnel page`: how long a real browser takes for a page.
 
-use crate::cli::forms::{REPORT, write_measured};
+use crate::cli::forms::{REPORT, write_measured, write_whole};
 use crate::cli::signals::cancel_on_signals;
 use crate::cli::typed;
 use crate::edge::{Exit, Outcome, Problem, emit, say};
@@ -86,11 +86,17 @@ pub(crate) fn run(args: &PageArgs) -> Outcome {
         print(&answer, args.journal.as_deref());
     }
     // Last, so that a file that can't be written costs nothing.
+    let write = |file: &Path, text: &str| match &answer.id {
+        Some(_) => write_measured(file, text, REPORT),
+        None => write_whole(file, text).map_err(|problem| {
+            problem.hint("name another file and load it again: without --compare nothing is kept in the journal")
+        }),
+    };
     if let (Some(file), Some(waterfall)) = (&args.svg, answer.waterfall()) {
-        write_measured(file, &waterfall.to_svg(1000, 400), REPORT)?;
+        write(file, &waterfall.to_svg(1000, 400))?;
     }
     if let Some(file) = &args.html {
-        write_measured(file, &answer.html(), REPORT)?;
+        write(file, &answer.html())?;
     }
     Ok(if answer.is_no() { Exit::No } else { Exit::Done })
 }
