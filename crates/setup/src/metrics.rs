@@ -8,7 +8,8 @@ use serde::Deserialize as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
-use wt_journal::{ExperimentSummary, Filter, Journal as _, SqliteJournal, State};
+use wt_fleet::PgJournal;
+use wt_journal::{ExperimentSummary, Filter, Journal, SqliteJournal, State};
 use wt_traffic::HoldbackState;
 
 /// The newest experiments that are looked at.
@@ -74,12 +75,22 @@ pub fn metrics(journal: Option<&Path>, host: Option<&mut HostAccess>) -> String 
 }
 
 fn journal_readings(journal: Option<&Path>) -> Option<JournalReadings> {
+    if crate::journal::is_common(journal) {
+        let address = crate::journal::store_address(journal?.to_str()?).ok()?;
+        let journal = PgJournal::open_to_read(&address).ok()?;
+        return readings_of(&journal, &|id| journal.last_trial_unix_us(id).ok().flatten());
+    }
     let path = journal.map(Path::to_owned).or_else(|| wt_journal::default_path(|name| std::env::var_os(name)))?;
     // Nothing was measured yet where the usual one isn't there; one that was named is on a disk that is away, or its name is wrong.
     if journal.is_none() && !path.exists() {
         return Some(JournalReadings::default());
     }
     let journal = SqliteJournal::open_to_read(&path).ok()?;
+    readings_of(&journal, &|id| journal.last_trial_unix_us(id).ok().flatten())
+}
+
+/// The newest experiments of a journal, and when the last trial of one began, µs since the Unix epoch.
+fn readings_of(journal: &dyn Journal, last_trial: &dyn Fn(&str) -> Option<i64>) -> Option<JournalReadings> {
     let listed = journal.list(&Filter { limit: Some(EXPERIMENTS), ..Filter::default() }).ok()?;
     let holdback = holdback(&journal, &listed);
     let mut seen: BTreeMap<String, BTreeSet<(String, Option<String>)>> = BTreeMap::new();
@@ -90,14 +101,14 @@ fn journal_readings(journal: Option<&Path>) -> Option<JournalReadings> {
         is_decided && of_target.len() < OF_A_TARGET && of_target.insert((one.tunnel.clone(), one.workload.clone()))
     });
     let told = newest.take(SERIES).map(|summary| {
-        let last_trial_unix_us = journal.last_trial_unix_us(&summary.id).ok().flatten();
+        let last_trial_unix_us = last_trial(&summary.id);
         LastExperiment { summary, last_trial_unix_us }
     });
     Some(JournalReadings { experiments: told.collect(), holdback })
 }
 
 /// What the newest holdback shows: of one under way as it wrote it down last.
-fn holdback(journal: &SqliteJournal, listed: &[ExperimentSummary]) -> Option<(String, HoldbackState)> {
+fn holdback(journal: &dyn Journal, listed: &[ExperimentSummary]) -> Option<(String, HoldbackState)> {
     let of = |one: &ExperimentSummary| {
         let now = || Some(journal.sightings("traffic", Some(&one.id.to_lowercase()), 1).ok()?.pop()?.found);
         let found = journal.load(&one.id).ok()?.verdict.or_else(now)?;

@@ -71,6 +71,18 @@ impl PgJournal {
         self.read(|| read().map_err(|e: Trouble| e.of(format_args!("experiment {id}"))))
     }
 
+    /// When the newest trial of an experiment began, µs since the Unix epoch.
+    ///
+    /// # Errors
+    /// [`JournalError`] when the database can't be read.
+    pub fn last_trial_unix_us(&self, id: &str) -> Result<Option<i64>, JournalError> {
+        self.read(|| {
+            let newest = "SELECT started_us FROM trials WHERE experiment = $1 ORDER BY local_id DESC LIMIT 1";
+            let rows = self.rows_of(newest, &[(&self.key(id)?, Type::INT8)])?;
+            Ok(rows.first().map(|row| row.try_get(0)).transpose()?)
+        })
+    }
+
     pub(super) fn read_list(&self, filter: &Filter) -> Result<Vec<ExperimentSummary>, JournalError> {
         self.read(|| {
             let limit = filter.limit.map(|n| i64::try_from(n).unwrap_or(i64::MAX));

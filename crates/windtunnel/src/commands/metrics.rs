@@ -3,6 +3,7 @@
 use crate::edge::{Exit, Outcome, Problem, print_file};
 use clap::Args;
 use std::path::PathBuf;
+use wt_setup::journal::{is_common, store_address};
 use wt_setup::metrics::metrics;
 use wt_setup::settings::HostAccess;
 
@@ -20,7 +21,7 @@ pub(crate) struct MetricsArgs {
     /// Writes this file as a whole, instead of standard output
     #[arg(long, value_name = "FILE")]
     textfile: Option<PathBuf>,
-    /// The journal [default: $XDG_DATA_HOME/windtunnel/journal.sqlite3]
+    /// The journal, a file or postgresql://... [default: $XDG_DATA_HOME/windtunnel/journal.sqlite3]
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
     /// Where changes of settings are kept [default: as `windtunnel settings` has it]
@@ -33,6 +34,10 @@ pub(crate) struct MetricsArgs {
 /// # Errors
 /// A [`Problem`] that says what to try.
 pub(crate) fn run(args: &MetricsArgs) -> Outcome {
+    // One that can't be an address is no journal that is away.
+    if let Some(address) = args.journal.as_deref().filter(|path| is_common(Some(path))).and_then(|path| path.to_str()) {
+        store_address(address)?;
+    }
     let mut host = HostAccess::open(args.state_dir.as_deref(), None).ok();
     let text = metrics(args.journal.as_deref(), host.as_mut());
     match &args.textfile {

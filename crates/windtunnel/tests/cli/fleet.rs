@@ -79,6 +79,11 @@ fn every_report_is_the_same_from_both_stores_to_the_byte() {
     both(&["journal", "samples", ids[1], "--json"]);
     both(&["compare", ids[0], ids[1], "--anyway", "--json"]);
     both(&["journal", "show", "no-such-experiment"]);
+    let metrics = both(&["metrics"]).out;
+    assert!(metrics.contains("windtunnel_journal_up 1\n") && metrics.contains("windtunnel_verdict{"), "{metrics}");
+    let away = run(&["metrics", "--journal", &url.replace("/fleet", "/nowhere")]);
+    assert!(away.code == 0 && away.out.contains("windtunnel_journal_up 0\n"), "{}", away.err);
+    assert_eq!(run(&["metrics", "--journal", "postgresql://h/d?sslmode=require"]).code, 2);
     assert_eq!(run(&["fleet", "init", &url]).code, 0);
     every_query_of_the_dashboard_is_answered(&server);
 
