@@ -92,7 +92,7 @@ fn journal_readings(journal: Option<&Path>) -> Option<JournalReadings> {
 /// The newest experiments of a journal, and when the last trial of one began, µs since the Unix epoch.
 fn readings_of(journal: &dyn Journal, last_trial: &dyn Fn(&str) -> Option<i64>) -> Option<JournalReadings> {
     let listed = journal.list(&Filter { limit: Some(EXPERIMENTS), ..Filter::default() }).ok()?;
-    let holdback = holdback(&journal, &listed);
+    let holdback = holdback(journal, &listed);
     let mut seen: BTreeMap<String, BTreeSet<(String, Option<String>)>> = BTreeMap::new();
     // The newest come first.
     let newest = listed.into_iter().filter(|one| {
@@ -208,8 +208,8 @@ fn text(readings: &Readings) -> String {
         of(|one| one.summary.change_bp.map(|hundredths| hundredths as f64 / 1e4)),
     );
     let verdicts = all.iter().flat_map(|one| {
-        let action = one.summary.action.as_deref();
-        ACTIONS.into_iter().map(move |name| (labels(one, Some(name)), f64::from(u8::from(action == Some(name)))))
+        let action = action_of(&one.summary);
+        ACTIONS.into_iter().map(move |name| (labels(one, Some(name)), f64::from(u8::from(action == name))))
     });
     metric(&mut text, "verdict", "Whether this is what the newest verdict says to do.", verdicts);
     let holdback = journal.and_then(|journal| journal.holdback.as_ref()).into_iter().flat_map(|(target, state)| {
@@ -243,6 +243,13 @@ fn text(readings: &Readings) -> String {
         metric(&mut text, "settings_lost_at_boot", "Settings that the next boot makes others.", [(none(), lost)]);
     }
     text
+}
+
+/// What its verdict says to do, one of [`ACTIONS`]. Comparisons of page loads and older programs kept only what it is called, and an
+/// experiment that was aborted has none: there is no answer yet, as its report says.
+fn action_of(summary: &ExperimentSummary) -> &'static str {
+    let said = ACTIONS.into_iter().find(|name| summary.action.as_deref() == Some(name));
+    said.unwrap_or(if summary.verdict.as_deref() == Some("faster") { "set" } else { "undecided" })
 }
 
 fn labels(one: &LastExperiment, verdict: Option<&str>) -> String {
@@ -314,6 +321,27 @@ mod tests {
         let series = text.lines().filter(|line| line.contains("target=")).count();
         assert!(series <= 30, "{series}");
         assert!(text.lines().all(|line| line.starts_with("# ") || line.starts_with("windtunnel_")), "{text}");
+    }
+
+    #[test]
+    fn exactly_one_of_four_is_what_an_experiment_says_to_do() {
+        for (action, verdict, wanted) in [
+            (Some("keep"), Some("no-difference"), "keep"),
+            (Some("failed"), Some("stopped"), "failed"),
+            (None, Some("faster"), "set"),
+            (None, Some("no-difference"), "undecided"),
+            (None, None, "undecided"),
+            (Some("dance"), None, "undecided"),
+        ] {
+            let mut one = last("a", action);
+            one.summary.verdict = verdict.map(str::to_owned);
+            let journal = Some(JournalReadings { experiments: vec![one], holdback: None });
+            let text = text(&Readings { journal, ..Readings::default() });
+            let lines: Vec<&str> = text.lines().filter(|line| line.starts_with("windtunnel_verdict{")).collect();
+            let ones: Vec<&&str> = lines.iter().filter(|line| line.ends_with(" 1")).collect();
+            assert_eq!((lines.len(), ones.len()), (4, 1), "{action:?} {verdict:?}: {text}");
+            assert!(ones[0].contains(&format!("verdict=\"{wanted}\"")), "{action:?} {verdict:?}: {text}");
+        }
     }
 
     #[test]
