@@ -112,6 +112,10 @@ impl Measure {
         if self.every.is_some_and(|every| every < Duration::from_secs(60)) {
             return Err("every is at least 1min".to_owned());
         }
+        let trials = Duration::from_millis(200)..=Duration::from_secs(3600);
+        if let Some(trial) = self.with.trial.filter(|trial| !trials.contains(trial)) {
+            return Err(format!("a trial of {} s is out of range: allowed is 200ms to 1h", trial.as_secs_f64()));
+        }
         self.with.hours.iter().try_for_each(|hours| hours.parse::<Hours>().map(drop))
     }
 }
@@ -159,6 +163,7 @@ mod tests {
             (("[\"a\", \"b\"]", "[\"a\", \"a\"]"), "twice"),
             (("6h", "1s"), "1min"),
             (("levels", "journal"), "journal"),
+            (("budget =", "trial = \"100ms\", budget ="), "200ms to 1h"),
         ] {
             let error = Mesh::parse(&MESH.replace(change.0, change.1)).unwrap_err();
             assert!(error.contains(told), "{told}: {error}");

@@ -177,8 +177,10 @@ pub fn run(request: &FleetRunRequest) -> Result<FleetRunAnswer, Problem> {
         )
     })?;
     let jobs = mesh.jobs().map_err(Problem::internal)?;
-    if !request.dry_run {
-        connected(&request.server)?.run(&mesh.name, &jobs).map_err(|error| problem(&error))?;
+    let mut admin = connected(&request.server)?;
+    match request.dry_run {
+        true => admin.knows(&jobs).map_err(|error| problem(&error))?,
+        false => drop(admin.run(&mesh.name, &jobs).map_err(|error| problem(&error))?),
     }
     Ok(FleetRunAnswer { schema_version: 1, mesh: mesh.name, jobs: jobs.len(), dry_run: request.dry_run })
 }
@@ -270,9 +272,9 @@ pub(crate) fn problem(error: &FleetError) -> Problem {
         FleetError::NoSuchAgent { agent } => {
             Problem::usage(text).hint(format!("windtunnel fleet add {agent} URL takes it in"))
         }
-        FleetError::Journal(error) => wt_setup::journal::problem(error),
-    }
-}
         FleetError::RoleOfOthers { agent, .. } => Problem::usage(text)
             .because("whoever has a host's certificate comes in as its role, and may do what the role may")
             .hint(format!("choose another name for the host, such as {agent}-host: its role is made for it")),
+        FleetError::Journal(error) => wt_setup::journal::problem(error),
+    }
+}

@@ -250,19 +250,20 @@ impl FleetAdmin {
         let whole = (|| {
             let mut transaction = self.client.transaction()?;
             let row = transaction.query_typed_one(
-                "SELECT quote_ident($1), EXISTS (SELECT FROM pg_roles WHERE rolname = $1)",
+                "SELECT quote_ident($1), EXISTS (SELECT FROM pg_roles WHERE rolname = $1), \
+                 EXISTS (SELECT FROM fleet_agents WHERE agent = $1)",
                 &[(&agent, Type::TEXT)],
             )?;
             let (role, is_there, is_agent): (String, bool, bool) = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
             if !is_there {
                 transaction.batch_execute(&format!("CREATE ROLE {role} LOGIN"))?;
-            }
             } else if !is_agent {
                 let rights = [(&agent as &(dyn ToSql + Sync), Type::TEXT), (&AGENT_ROLE, Type::TEXT)];
                 of_others = transaction.query_typed_one(OTHER_RIGHTS, &rights)?.try_get(0)?;
                 if of_others.is_some() {
                     return Ok(false);
                 }
+            }
             transaction.batch_execute(&format!("GRANT {AGENT_ROLE} TO {role}"))?;
             let insert = "INSERT INTO fleet_agents (agent) VALUES ($1) ON CONFLICT DO NOTHING";
             let new = transaction.execute_typed(insert, &[(&agent, Type::TEXT)])?;
@@ -316,6 +317,23 @@ impl FleetAdmin {
         })();
         whole.map_err(|error: postgres::Error| failed(&place, &error))?;
         unknown.map_or(Ok(jobs.len()), |agent| Err(FleetError::NoSuchAgent { agent }))
+    }
+
+    /// Whether all who are to measure are in the fleet; writes nothing.
+    ///
+    /// # Errors
+    /// [`FleetError::NoSuchAgent`] names the first who isn't.
+    pub fn knows(&mut self, jobs: &[NewJob]) -> Result<(), FleetError> {
+        let agents: Vec<&str> = jobs.iter().map(|job| job.agent.as_str()).collect();
+        let sql = "SELECT a FROM unnest($1) WITH ORDINALITY AS of_mesh (a, nth) \
+                   WHERE a NOT IN (SELECT agent FROM fleet_agents) ORDER BY nth LIMIT 1";
+        let unknown = self.client.query_typed(sql, &[(&agents, Type::TEXT_ARRAY)]);
+        match unknown.map_err(|error| failed(&self.place, &error))?.first() {
+            None => Ok(()),
+            Some(row) => {
+                Err(FleetError::NoSuchAgent { agent: row.try_get(0).map_err(|error| failed(&self.place, &error))? })
+            }
+        }
     }
 
     /// Stops what waits or runs of a mesh, or of all; agents under way end with what they have. How many jobs.
@@ -466,6 +484,9 @@ impl FleetAdmin {
 /// What writes a job down, or makes a known one what is said now. When it is due stays only where it measures the same and isn't later than
 /// it is to run again. A server that an older program brought up to date has no periods of meshes.
 fn upsert_job(has_periods: bool) -> String {
+    // Nothing of `every` is no time either: then it isn't so.
+    let stays = "j.state IN ('running', 'waiting') AND j.spec = excluded.spec AND (j.every_ms IS NOT DISTINCT FROM excluded.every_ms \
+                 OR j.next <= now() + (excluded.every_ms + excluded.spread_ms) * interval '1 millisecond')";
     let (column, value, update) = match has_periods {
         true => (
             ", period",
@@ -485,9 +506,6 @@ fn upsert_job(has_periods: bool) -> String {
          run = j.run + CASE WHEN j.state IN ('waiting', 'running', 'refused') AND j.spec = excluded.spec THEN 0 \
          ELSE 1 END, \
          token = CASE WHEN j.state = 'running' AND j.spec = excluded.spec THEN j.token END, \
-    // Nothing of `every` is no time either: then it isn't so.
-    let stays = "j.state IN ('running', 'waiting') AND j.spec = excluded.spec AND (j.every_ms IS NOT DISTINCT FROM excluded.every_ms \
-                 OR j.next <= now() + (excluded.every_ms + excluded.spread_ms) * interval '1 millisecond')";
          state = CASE WHEN j.state = 'running' AND j.spec = excluded.spec THEN 'running' ELSE 'waiting' END, \
          next = CASE WHEN {stays} THEN j.next ELSE excluded.next END, \
          reason = CASE WHEN j.state IN ('running', 'waiting') AND j.spec = excluded.spec THEN j.reason ELSE '' END RETURNING job"

@@ -100,3 +100,26 @@ fn the_commands_that_a_host_is_taken_in_with_make_a_certificate_that_its_agent_t
     let agent = fleet.run(folder, &["fleet", "agent", "--once", "--policy", &file("agent.toml")]);
     assert!(agent.code == 3 && agent.err.contains("can't be reached"), "{}", agent.err);
 }
+
+#[test]
+fn a_host_gets_nobodys_role_and_a_dry_run_names_an_agent_that_isnt_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let fleet = require!("postgres", Fleet::start(folder, &["berlin"]));
+    for (host, told) in [("wt", "choose another name"), ("public", "no name of an agent")] {
+        let refused = fleet.run(folder, &["fleet", "add", host, &fleet.url]);
+        assert!(refused.code == 2 && refused.err.contains(told), "{host}: {} {}", refused.code, refused.err);
+    }
+    let file = folder.join("mesh.toml").display().to_string();
+    let measure =
+        "name = \"m\"\n[[measure]]\nfrom = [\"berlin\", \"nothere\"]\nto = [\"https://speed.example.org/large\"]\n";
+    for (text, code, told) in [
+        (measure.to_owned(), 2, "no agent of the fleet is called nothere"),
+        (measure.replace(", \"nothere\"", ""), 0, "nothing was written"),
+    ] {
+        std::fs::write(&file, text).unwrap();
+        let dry = fleet.run(folder, &["fleet", "run", &file, &fleet.url, "--dry-run"]);
+        assert!(dry.code == code && format!("{}{}", dry.out, dry.err).contains(told), "{} {}", dry.out, dry.err);
+    }
+    assert_eq!(fleet.postgres.sql("fleet", "SELECT count(*) FROM fleet_jobs").unwrap(), "0");
+}
