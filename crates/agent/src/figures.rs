@@ -60,7 +60,8 @@ impl SharedFigures {
     /// # Errors
     /// A [`Problem`] that says who is in the way.
     pub(crate) fn serve(&self, address: SocketAddr, journal: PathBuf) -> Result<(), Problem> {
-        let listener: TcpListener = wt_setup::serve::listen(address)?;
+        let listener: TcpListener = wt_setup::serve::listen(address)
+            .map_err(|problem| problem.hint("metrics in agent.toml with another address or port"))?;
         let names = AskedNames::of(address);
         let figures = self.clone();
         std::thread::spawn(move || {
