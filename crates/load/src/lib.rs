@@ -65,7 +65,7 @@ pub use intact::Reference;
 pub use job::{Fetch, FetchOutcome, PeerReport};
 pub use proto::{Request, RequestError, SenderOptions};
 pub use sample::{Listener, listen};
-pub use serve::{KeyError, Quota, Serve, ServeConfig, SharedKey, greeting};
+pub use serve::{KeyError, NO_GREETING, Quota, Serve, ServeConfig, SharedKey, greeting};
 pub use server::{Server, ServerConfig};
 pub use strain::{ReceiverState, Strain};
 pub use tls::{ServerTls, Tls, TlsError};

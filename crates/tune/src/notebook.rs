@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 use wt_experiment::Method;
 use wt_journal::{
-    Arm, Claim, ExperimentConfig, HostConfig, Journal as _, NewExperiment, PlateauConfig, SqliteJournal, State,
+    Arm, Claim, ExperimentConfig, HostConfig, Journal as _, NewExperiment, PlateauConfig, Prune, SqliteJournal, State,
     StoredExperiment, TuneConfig,
 };
 use wt_problem::Problem;
@@ -113,6 +113,18 @@ impl Notebook {
         let id = self.begin(&spec, started)?;
         self.finish(id, &outcome)?;
         Ok(TrialRecord { id, spec, started_unix_us: started, outcome })
+    }
+
+    /// Nothing of it was measured: it is in no journal any more.
+    ///
+    /// # Errors
+    /// A [`Problem`] that names the journal.
+    pub(crate) fn discard(&mut self) -> Result<(), Problem> {
+        self.ended = true;
+        let of_this = Prune { ids: Some(vec![self.id.clone()]), ..Prune::default() };
+        let ended = self.journal.finish_experiment(&self.id, State::Aborted, unix_us(), None);
+        let pruned = ended.and_then(|()| self.journal.prune(of_this));
+        pruned.map(drop).map_err(|error| wt_setup::journal::problem(&error))
     }
 
     /// The experiment is over, with this verdict; it is pushed if it is to go to a journal of many hosts.

@@ -24,6 +24,15 @@ const NOTHING: u64 = 2000;
 /// How often each server may refuse the pilot.
 const PILOTS: usize = 3;
 
+/// What to try after a server has said no: one of ours says nothing to whoever hasn't its key.
+pub(crate) fn after_refusal(why: &str) -> &'static str {
+    if why.contains(wt_load::NO_GREETING) {
+        "--key-file: is it the server's serve.key? windtunnel serve shows the address with its key; otherwise try again later"
+    } else {
+        "try again later, or another server"
+    }
+}
+
 impl<T: Tunnel> Session<'_, T> {
     /// Learns what the path carries with the settings as they are.
     pub(crate) fn pilot_live(&mut self, facts: &PathFacts, events: Sink<'_>) -> Result<Pilot, Problem> {
@@ -141,7 +150,8 @@ impl<T: Tunnel> Session<'_, T> {
             }
         }
         let what = format!("{} refused {attempts} times in a row", self.tunnel.target());
-        Err(Problem::new(Fault::Remote, what).because(said).hint("try again later, or another server"))
+        let hint = after_refusal(&said);
+        Err(Problem::new(Fault::Remote, what).because(said).hint(hint))
     }
 
     /// Nothing could be learnt from the pilot.

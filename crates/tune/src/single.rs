@@ -4,6 +4,7 @@ use super::event::{Sink, TuneEvent};
 use super::logged::Covariate;
 use super::notebook::{Notebook, begun, host};
 use super::open::{FixedChoices, named, session};
+use super::pilot::after_refusal;
 use super::profile::ProfileRemote;
 use super::request::{LiveRequest, TuneRequest};
 use serde::{Deserialize, Serialize};
@@ -270,6 +271,11 @@ pub fn test(request: &TestRequest, cancel: &Cancel, events: Sink<'_>) -> Result<
                 }
                 Err(error) => return Err(tunnel_problem(&error)),
             };
+            // A refusal of the only one is no test, least of all one of 0 bit/s.
+            if servers.len() == 1 && tests.is_empty() && outcome.status == Status::Invalid && outcome.bytes == 0 {
+                log.discard()?;
+                return Err(refused(&name, &outcome.notes));
+            }
             outcome.observed.target = Some(name.clone());
             log.finish(number, &outcome)?;
             // A redirection may have led elsewhere.
@@ -426,6 +432,14 @@ impl LoggedTests {
             (all, None, _) => format!("{}, none completed", counted(all.len(), "test")),
         }
     }
+}
+
+/// The server said no before anything was transferred. How long it is left alone is of no matter: this ends here.
+fn refused(server: &str, notes: &[String]) -> Problem {
+    let said = notes.join("; ");
+    let why = said.split("; it is left alone").next().unwrap_or_default();
+    let what = if why.is_empty() { format!("{server} refuses") } else { why.to_owned() };
+    Problem::remote(what).because("nothing was transferred, and nothing is kept").hint(after_refusal(&said))
 }
 
 /// How many hops away a host is, and the TTL with which its answers arrive; nothing where probes aren't allowed.

@@ -15,6 +15,8 @@ use wt_sys::tcp;
 use wt_trial::{Cancel, Direction};
 use wt_units::{Knob, Level, Settings};
 
+/// Why a server closes the connection before it has greeted: it doesn't say which it is.
+pub const NO_GREETING: &str = "it closed the connection: the key is wrong, it is full, or it is no windtunnel server";
 /// Nobody waits for a turn for longer.
 const LONGEST_WAIT: Duration = Duration::from_secs(1800);
 /// The server's word on a test, or on who we are, is waited for so long.
@@ -153,8 +155,7 @@ impl<'a> Session<'a> {
         wire.write_all(&first).map_err(|error| lost(error, REPLY, false))?;
         let mut answer = [0; HELLO];
         if !read_exactly(&mut wire, &mut answer, monotonic_ns() + REPLY.as_nanos() as u64)? {
-            let why = "it closed the connection: the key is wrong, it is full, or it is no windtunnel server";
-            return Err(FetchError::Refused { why: why.to_owned(), pause: None });
+            return Err(FetchError::Refused { why: NO_GREETING.to_owned(), pause: None });
         }
         Ok(Self { wire, secure: hello.finish(&answer).map_err(broken)? })
     }

@@ -20,6 +20,7 @@ mod queue;
 #[cfg(test)]
 mod tests;
 
+pub use client::NO_GREETING;
 pub(crate) use client::test;
 pub(crate) use far::run as work;
 pub use key::{KeyError, SharedKey};

@@ -186,7 +186,7 @@ fn strangers_get_nothing_but_a_closed_connection() {
     let key: String = "0123456789abcdef".repeat(4);
     let ran = served.tune(&format!("wt://{key}@{}", served.address), &[]);
     assert_eq!(ran.code, 4, "{}{}", ran.out, ran.err);
-    assert!(ran.err.contains("the key is wrong"), "{}", ran.err);
+    assert!(ran.err.contains("the key is wrong") && ran.err.contains("--key-file"), "{}", ran.err);
     let without = served.tune(&format!("wt://{}", served.address), &[]);
     assert!(without.code == 2 && without.err.contains("--key-file FILE"), "{}", without.err);
     for greeting in [&b"GET / HTTP/1.1\r\nHost: x\r\n\r\n                              "[..], &[0; 48], &[0xFF; 4096]] {
@@ -317,6 +317,25 @@ fn a_server_that_wants_to_be_left_alone_for_a_day_ends_it_with_its_reason_whenev
             assert!(ran.err.contains(part), "{quota}: {}", ran.err);
         }
     }
+}
+
+#[test]
+fn a_test_that_the_server_refuses_is_none_and_isnt_kept() {
+    let served = Served::start(&["--quota-tests", "1"]);
+    let home = tempfile::tempdir().unwrap();
+    let run = |args: &[&str]| ran(command(home.path()).args(args).output().unwrap());
+    let test = |url: &str| run(&["test", url, "--time", "200ms", "--no-hops"]);
+    let stranger = test(&format!("wt://{}@{}", "0123456789abcdef".repeat(4), served.address));
+    for told in ["the key is wrong", "--key-file", "nothing is kept"] {
+        assert!(stranger.code == 4 && stranger.err.contains(told), "{} {}", stranger.code, stranger.err);
+    }
+    let done = test(&served.url);
+    assert_eq!(done.code, 0, "{}{}", done.out, done.err);
+    let used_up = test(&served.url);
+    assert!(used_up.code == 4 && used_up.err.contains("quota of today"), "{} {}", used_up.code, used_up.err);
+    assert!(!used_up.err.contains("left alone"), "{}", used_up.err);
+    let listed: Value = serde_json::from_str(&run(&["journal", "list", "--json"]).out).unwrap();
+    assert_eq!(listed["experiments"].as_array().map(Vec::len), Some(1), "{listed:#}");
 }
 
 #[test]
