@@ -409,6 +409,9 @@ impl Connection {
             return;
         }
         let answer = self.session.hear(&ready);
+        if self.session.is_foreign() {
+            return self.stop(now, End::Foreign);
+        }
         if answer.is_empty() || self.said.len() + answer.len() > READ as usize {
             return;
         }

@@ -49,6 +49,8 @@ pub enum DecisionReason {
     Reset,
     /// Accepted, but no data came.
     NoData,
+    /// What answers doesn't speak TLS.
+    Foreign,
 }
 
 impl DecisionReason {
@@ -68,6 +70,7 @@ impl DecisionReason {
             Self::Silent => "no answer to SYNs",
             Self::Reset => "the server reset the connection",
             Self::NoData => "the connection was accepted, but no data came",
+            Self::Foreign => "what answers there doesn't speak TLS: try http:// or another port",
         }
     }
 }
@@ -282,6 +285,7 @@ fn nothing(readings: &[Reading]) -> DecisionReason {
     match () {
         () if any(End::Refused) => DecisionReason::Refused,
         () if any(End::Reset) => DecisionReason::Reset,
+        () if any(End::Foreign) => DecisionReason::Foreign,
         () if any(End::NoData) || any(End::Flight) => DecisionReason::NoData,
         () => DecisionReason::Silent,
     }
@@ -461,6 +465,7 @@ mod tests {
             (End::Silent, DecisionReason::Silent),
             (End::Reset, DecisionReason::Reset),
             (End::NoData, DecisionReason::NoData),
+            (End::Foreign, DecisionReason::Foreign),
         ] {
             assert_eq!(claim(&[nothing(end)]), (Verdict::Unknown, 0, why));
         }

@@ -11,6 +11,8 @@ pub enum End {
     Reset,
     /// It was accepted and the request got no answer.
     NoData,
+    /// What answers speaks another protocol.
+    Foreign,
 }
 
 /// What a connection has shown.

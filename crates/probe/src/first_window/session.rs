@@ -10,6 +10,10 @@ pub trait Session: std::fmt::Debug {
     fn response(&self) -> &[u8];
     /// How many bytes of the stream the response takes at least, as far as its head says so; `None` while unknown.
     fn length(&self) -> Option<u64>;
+    /// Whether what was heard is of another protocol, so that its flight is no answer.
+    fn is_foreign(&self) -> bool {
+        false
+    }
 }
 
 /// So much of a response is read: its head.

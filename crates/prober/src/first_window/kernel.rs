@@ -3,6 +3,7 @@
 use super::connections::Connections;
 use super::finding::{HostFinding, SynAck, why};
 use super::sessions::Sessions;
+use super::tls::begins_record;
 use crate::clock::now as clock_now;
 use std::io::ErrorKind::BrokenPipe;
 use std::io::{Read as _, Write as _};
@@ -135,6 +136,12 @@ impl Probe {
         }
     }
 
+    /// Whether what came first is of another protocol than TLS, when all is over.
+    fn is_foreign(&mut self) -> bool {
+        let mut first = [0];
+        self.stream.read(&mut first).is_ok_and(|len| len == 1 && !begins_record(first[0]))
+    }
+
     /// The head of the response, when all is over.
     fn head(&mut self) -> Option<Head> {
         let mut bytes = vec![0; HEAD];
@@ -224,6 +231,8 @@ impl Host {
             let ProbeState::Done(reading) = probe.look(now, &mut self.facts) else { return None };
             self.packets += TcpInfo::read(&probe.stream).map_or(0, |info| info.segs_out);
             let head = if reading.is_some_and(|r| r.exhausted) && !self.goal.tls { probe.head() } else { None };
+            let foreign = self.goal.tls && reading.is_some_and(|r| r.end == End::Flight) && probe.is_foreign();
+            let reading = reading.map(|reading| if foreign { empty(reading.mss, End::Foreign) } else { reading });
             self.probe = None;
             self.readings.extend(reading);
             if reading.is_some_and(|reading| reading.end == End::Refused) {

@@ -67,6 +67,16 @@ pub(super) struct Tls {
     connection: Option<ClientConnection>,
     request: Vec<u8>,
     response: Vec<u8>,
+    /// Whether the server's first byte begins a record; `None` before it has come.
+    is_record: Option<bool>,
+}
+
+/// Whether a record of TLS begins with this byte: a server's first is a handshake or an alert.
+///
+/// # Source
+/// RFC 8446 section 5.1: `ContentType` 20 to 23.
+pub(super) fn begins_record(byte: u8) -> bool {
+    (20..=23).contains(&byte)
 }
 
 impl Tls {
@@ -74,7 +84,7 @@ impl Tls {
     pub(super) fn new(config: &Arc<ClientConfig>, host: &str, request: Vec<u8>) -> Self {
         let name = ServerName::try_from(host.to_owned()).ok();
         let connection = name.and_then(|name| ClientConnection::new(Arc::clone(config), name).ok());
-        Self { connection, request, response: Vec::new() }
+        Self { connection, request, response: Vec::new(), is_record: None }
     }
 
     fn outgoing(&mut self) -> Vec<u8> {
@@ -121,6 +131,7 @@ impl Session for Tls {
     }
 
     fn hear(&mut self, bytes: &[u8]) -> Vec<u8> {
+        self.is_record = self.is_record.or(bytes.first().copied().map(begins_record));
         if self.read(bytes).is_err() {
             // An alert would only tell the server that we are done; the reset does.
             self.connection = None;
@@ -136,5 +147,28 @@ impl Session for Tls {
     fn length(&self) -> Option<u64> {
         // Short responses end with the connection's last record, whose place in the stream isn't known exactly.
         None
+    }
+
+    fn is_foreign(&self) -> bool {
+        self.is_record == Some(false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_begins_with_no_record_is_another_protocol() {
+        let foreign = |first: &[u8], then: &[u8]| {
+            let mut tls = Tls::new(&config().unwrap(), "127.0.0.1", Vec::new());
+            assert!(!tls.is_foreign(), "nothing has come");
+            tls.hear(first);
+            tls.hear(then);
+            tls.is_foreign()
+        };
+        assert!(foreign(b"HTTP/1.1 400 Bad Request\r\n", b"\x16\x03\x03"));
+        assert!(!foreign(b"\x15\x03\x03\x00\x02\x02\x28", b"HTTP"));
+        assert!(!foreign(b"\x16", b"\x03\x03"));
     }
 }

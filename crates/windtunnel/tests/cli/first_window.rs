@@ -61,3 +61,22 @@ fn at_80_columns_a_host_that_showed_nothing_has_its_reason_and_no_open_figures()
     let told = ran(command.output().unwrap());
     assert_eq!(told.out, "http://127.0.0.1:1/\n  127.0.0.1: connection refused\n", "{}", told.err);
 }
+
+#[test]
+fn a_server_that_answers_a_greeting_of_tls_in_plain_text_has_no_first_window() {
+    use std::io::{Read as _, Write as _};
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("https://{}/", server.local_addr().unwrap());
+    // It answers for as long as the process lives.
+    std::thread::spawn(move || {
+        for stream in server.incoming() {
+            let Ok(mut stream) = stream else { continue };
+            let _ = stream.read(&mut [0; 4096]);
+            let _ = stream.write_all(format!("HTTP/1.1 400 Bad Request\r\n\r\n{}", "x".repeat(9000)).as_bytes());
+        }
+    });
+    let told = run(&["first-window", "--unprivileged", &url]);
+    assert!(told.out.contains("doesn't speak TLS") && !told.out.contains('≥'), "{} {}", told.out, told.err);
+    let nobody = run(&["first-window", "--unprivileged", "http://127.0.0.1:1/"]);
+    assert_eq!(told.code, nobody.code, "as where nothing is learnt: {}", told.err);
+}
