@@ -171,7 +171,7 @@ impl HostAccess {
     /// A usage [`Problem`] where the change isn't in force, or nothing is said that could be timed, and for what no unit can have.
     pub fn schedule(&mut self, request: &ScheduleRequest) -> Result<ScheduleAnswer, Problem> {
         request.check()?;
-        let request = &request.from_anywhere()?;
+        let request = &request.absolute()?;
         let said = request.by.clone().or_else(|| request.url.clone());
         let (change, url) = match (&request.change, said) {
             // Whoever says both needn't be able to read what root has changed.
@@ -239,7 +239,7 @@ impl ScheduleRequest {
     }
 
     /// The same from wherever it runs: a service's folder is `/`.
-    fn from_anywhere(&self) -> Result<Self, Problem> {
+    fn absolute(&self) -> Result<Self, Problem> {
         let absolute = |path: &Option<PathBuf>| {
             let whole = |path: &PathBuf| {
                 if crate::journal::is_common(Some(path)) {
@@ -416,11 +416,11 @@ mod tests {
         }
         let here = std::env::current_dir().unwrap();
         let request = of(|one| (one.journal, one.textfile) = (Some("j.sqlite3".into()), Some("/x.prom".into())));
-        let absolute = request.from_anywhere().unwrap();
+        let absolute = request.absolute().unwrap();
         assert_eq!((absolute.journal, absolute.textfile), (Some(here.join("j.sqlite3")), Some("/x.prom".into())));
         let common: PathBuf = "postgresql://h/d".into();
         let request = ScheduleRequest { journal: Some(common.clone()), ..ScheduleRequest::default() };
-        assert_eq!(request.from_anywhere().unwrap().journal, Some(common));
+        assert_eq!(request.absolute().unwrap().journal, Some(common));
     }
 
     #[test]
