@@ -3001,6 +3001,8 @@ export type TuneReport = {
   soak?: Array<SoakReport>;
   /** What was tuned: a preset, a file, a host. */
   target: string;
+  /** `running` while its trials are still being run: then all of this is what is so until now. There only then. */
+  state?: string | null;
   /** Every trial of a round, in the order in which they ran. */
   trial_table: Array<ReportTrial>;
   /** Trials of rounds, those of rounds cut short included. */

@@ -12,6 +12,9 @@ use wt_trial::{Cancel, Direction, Phase, Status, TrialOutcome, TrialSpec, Tunnel
 use wt_tune::notebook::Notebook;
 use wt_units::Settings;
 
+/// What a report begins with whose comparison is under way.
+pub(super) const STILL_RUNS: &str = "The comparison still runs; this is what is so until now.";
+
 /// A trial that says nothing is run again at most so often.
 pub(super) const REPEATS: u32 = 20;
 

@@ -75,7 +75,9 @@ impl History {
     /// A [`Problem`] if the journal contradicts itself.
     pub fn replay(&self) -> Result<Experiment, Problem> {
         let (mut experiment, cut) = self.replay_open()?;
-        if let (Some(cut), Some(last)) = (cut, self.sessions.last()) {
+        let last = self.sessions.last().filter(|last| last.stored.state != State::Running);
+        // A round under way may still be finished.
+        if let (Some(cut), Some(last)) = (cut, last) {
             experiment.cut(&cut.done).map_err(|error| damaged(&last.stored, &error.to_string()))?;
         }
         Ok(experiment)
@@ -270,7 +272,7 @@ impl Session {
                 (true, false) => drop(experiment.cut(&done)?),
             }
         }
-        if cut_short {
+        if cut_short && self.stored.state != State::Running {
             experiment.stop(StopReason::User);
         }
         Ok(open.or(cut))

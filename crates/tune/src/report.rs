@@ -21,9 +21,17 @@ pub fn report(journal: &dyn Journal, stored: StoredExperiment) -> Result<TuneAns
         return Ok(TuneAnswer::Report(Box::new(of_journal(journal, &stored)?)));
     };
     let stopped = stored.state != State::Finished;
+    let is_running = stored.state == State::Running;
     let confirmed = screen_report::confirmation(journal, &stored)?;
     let confirmation = confirmed.map(|stored| of_journal(journal, &stored)).transpose()?;
-    Ok(TuneAnswer::Screen(Box::new(ScreenReport { stored, screened, confirmation, stopped, confirm_by: None })))
+    Ok(TuneAnswer::Screen(Box::new(ScreenReport {
+        stored,
+        screened,
+        confirmation,
+        stopped,
+        is_running,
+        confirm_by: None,
+    })))
 }
 
 /// Assesses an experiment again from what the journal holds.
@@ -31,12 +39,16 @@ fn of_journal(journal: &dyn Journal, stored: &StoredExperiment) -> Result<TuneRe
     let history = History::read(journal, stored)?;
     let experiment = history.replay()?;
     let records = history.records(journal)?;
-    Ok(ReportedExperiment { stored, records: &records, experiment: &experiment, history: Some(&history) }.report())
+    let is_running = stored.state == State::Running;
+    let history = Some(&history);
+    Ok(ReportedExperiment { stored, is_running, records: &records, experiment: &experiment, history }.report())
 }
 
 /// An experiment with all that is reported of it.
 pub(crate) struct ReportedExperiment<'a> {
     pub(crate) stored: &'a StoredExperiment,
+    /// Whether somebody still measures it. What is reported at the end of a run stands in the journal as running until its verdict does.
+    pub(crate) is_running: bool,
     pub(crate) records: &'a [TrialRecord],
     pub(crate) experiment: &'a Experiment,
     /// What the records were taken from, if they may be less than everything.
@@ -66,7 +78,8 @@ impl ReportedExperiment<'_> {
             model: config.model.clone(),
             loss: live.and_then(|live| live.loss),
             addresses: self.addresses(),
-            ended_early: self.cut_short(),
+            is_running: self.is_running,
+            ended_early: self.cut_short().filter(|_| !self.is_running),
             again: config.browser.as_ref().and(config.command.clone()),
             delay: self.history.map_or_else(|| delay_rules(self.stored), History::delay_rules),
             link: link::warnings(self.records, config.direction(), self.stored.arms.len()),

@@ -205,7 +205,8 @@ impl<T: Tunnel> Session<'_, T> {
         let records: Vec<TrialRecord> = driver.records;
         let screened = ScreenFindings::of(factors, prepared.config.alpha, &records)?;
         let stored = notebook.stored()?;
-        let report = ScreenReport { stored, screened, confirmation: None, stopped, confirm_by: None };
+        let report =
+            ScreenReport { stored, screened, confirmation: None, stopped, is_running: false, confirm_by: None };
         notebook.end(if stopped { State::Stopped } else { State::Finished }, &report.verdict())?;
         Ok(report)
     }
@@ -268,7 +269,7 @@ impl<T: Tunnel> Session<'_, T> {
         let mut measured = self.measure(&prepared, plan, start, events)?;
         let stored = finish::close(&mut measured, None)?;
         let (experiment, records) = (&measured.experiment, measured.records.as_slice());
-        Ok(Some(ReportedExperiment { stored: &stored, records, experiment, history: None }.report()))
+        Ok(Some(ReportedExperiment { stored: &stored, is_running: false, records, experiment, history: None }.report()))
     }
 }
 

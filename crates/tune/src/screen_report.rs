@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use wt_experiment::factorial::{EffectAssessment, Run, Screen, ScreenAssessment};
 use wt_experiment::{TrialEnd, VerdictKind};
-use wt_journal::{Factor, Filter, Journal, StoredExperiment, WithSamples};
+use wt_journal::{Factor, Filter, Journal, State, StoredExperiment, WithSamples};
 use wt_problem::Problem;
 use wt_report::{Axis, Chart, RetypedOptions, Rule, Series, TrialFigure, TuneReport};
 use wt_trial::{Phase, Scale, Status, TrialRecord};
@@ -292,6 +292,8 @@ pub struct ScreenReport {
     pub(crate) confirmation: Option<TuneReport>,
     /// Whether the user ended it.
     pub(crate) stopped: bool,
+    /// Whether somebody still measures it.
+    pub(crate) is_running: bool,
     /// What tries what came out against the current settings, if that is to be done yet, and it has just been run.
     pub(crate) confirm_by: Option<String>,
 }
@@ -331,6 +333,17 @@ impl ScreenReport {
 
     /// The first sentences.
     fn headline(&self) -> String {
+        if !self.is_running {
+            return self.outcome();
+        }
+        if self.screened.chosen().is_empty() && self.screened.worse().is_empty() {
+            return "The screen still runs: no knob's effect is shown so far.".to_owned();
+        }
+        format!("The screen still runs. So far: {}", self.outcome())
+    }
+
+    /// What came out, in a sentence.
+    fn outcome(&self) -> String {
         let chosen = self.screened.chosen();
         let worse = self.screened.worse();
         if chosen.is_empty() && worse.is_empty() && self.stopped {
@@ -346,6 +359,11 @@ impl ScreenReport {
         match &self.confirmation {
             Some(report) if report.verdict.kind == VerdictKind::Faster => {
                 format!("{chosen} is faster than the current settings, confirmed by rounds of its own.")
+            }
+            Some(report) if report.state.is_some() => {
+                format!(
+                    "{chosen} came out of the screen; the rounds that try it against the current settings still run."
+                )
             }
             Some(_) => {
                 format!("{chosen} came out of the screen, and isn't shown to be faster than the current settings.")
@@ -381,12 +399,16 @@ impl ScreenReport {
             Some(report) => json!(report.verdict.settings),
             None => json!(self.stored.current),
         };
-        json!({
+        let mut object = json!({
             "schema_version": 1, "id": self.stored.id, "target": self.stored.target, "tunnel": self.stored.tunnel,
             "path": self.stored.path, "current": self.stored.current, "rounds": found.rounds, "trials": found.trials,
             "screen": self.screened.json(), "chosen": self.screened.chosen(), "confirmation": self.confirmation,
             "verdict": self.verdict_with(settings),
-        })
+        });
+        if self.is_running {
+            object["state"] = json!(State::Running.name());
+        }
+        object
     }
 
     /// What the journal keeps.

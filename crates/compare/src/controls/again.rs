@@ -2,9 +2,10 @@ use super::answer::ControlsAnswer;
 use super::assess::{Circumstances, assess};
 use super::control::ControlTrials;
 use super::scripted::ScriptedDisturbance;
+use crate::rounds::STILL_RUNS;
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wt_journal::{ControlsConfig, Journal, StoredExperiment, TrialId, WithSamples};
+use wt_journal::{ControlsConfig, Journal, State, StoredExperiment, TrialId, WithSamples};
 use wt_problem::Problem;
 use wt_trial::bulk::PathNow;
 use wt_trial::{Phase, Status, TrialOutcome, TrialRecord};
@@ -51,5 +52,9 @@ pub fn again(
     if controls.iter().all(|control| control.counted.is_empty()) {
         return Err(Problem::usage(format!("{} has no complete round", stored.id)));
     }
-    Ok(assess(&stored.id, &circumstances, &controls))
+    let mut answer = assess(&stored.id, &circumstances, &controls);
+    if stored.state == State::Running {
+        answer.verdict.text = format!("{STILL_RUNS} {}", answer.verdict.text);
+    }
+    Ok(answer)
 }

@@ -2,10 +2,10 @@ use super::answer::StacksAnswer;
 use super::assess::{Circumstances, assess};
 use super::overhead::PairedOverhead;
 use super::trials::StackTrials;
-use crate::rounds::key;
+use crate::rounds::{STILL_RUNS, key};
 use serde::Deserialize as _;
 use std::collections::BTreeMap;
-use wt_journal::{ComparedStack, Journal, StacksConfig, StoredExperiment, TrialId, WithSamples};
+use wt_journal::{ComparedStack, Journal, StacksConfig, State, StoredExperiment, TrialId, WithSamples};
 use wt_problem::Problem;
 use wt_stacks::Choice;
 use wt_stacks::conformance::Conformance;
@@ -52,5 +52,9 @@ pub fn again(journal: &dyn Journal, stored: &StoredExperiment, config: &StacksCo
         workloads,
     };
     let kept = stored.verdict.as_ref().map(|verdict| &verdict["adapter_overhead_paired"]);
-    Ok(assess(&stored.id, &circumstances, &stacks, kept.and_then(PairedOverhead::from_json)))
+    let mut answer = assess(&stored.id, &circumstances, &stacks, kept.and_then(PairedOverhead::from_json));
+    if stored.state == State::Running {
+        answer.sentences.insert(0, STILL_RUNS.to_owned());
+    }
+    Ok(answer)
 }

@@ -105,8 +105,11 @@ impl TuneReport {
                 format!("<p>{}:</p>\n<pre><code>{}</code></pre>\n", escape(&format!("Do {place}")), escape(command))
             })
             .collect();
-        let nothing =
-            if answer.steps.is_empty() { paragraph("Do nothing: your settings stay as they are.") } else { steps };
+        let nothing = match answer.steps.is_empty() {
+            true if self.state.is_some() => paragraph("Do nothing yet: it still runs."),
+            true => paragraph("Do nothing: your settings stay as they are."),
+            false => steps,
+        };
         format!("<section>\n<dl class=\"tiles\">\n{tiles}</dl>\n{nothing}</section>\n")
     }
 
@@ -119,7 +122,7 @@ impl TuneReport {
             ("Kernel", run.kernel.clone().unwrap_or_default()),
             ("Device", run.device.clone().unwrap_or_default()),
             ("Begun", words::date(run.started_unix_us)),
-            ("Took", words::duration(run.spent_s)),
+            (if self.state.is_some() { "So far" } else { "Took" }, words::duration(run.spent_s)),
             ("Comment", run.comment.clone()),
         ];
         section("Where", &definitions(&rows))

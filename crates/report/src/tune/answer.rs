@@ -196,7 +196,12 @@ impl TuneInputs<'_> {
         } else {
             self.keep(&mut answer, known);
         }
-        let to_do = if answer.setting.is_some() && !self.has_current() {
+        if self.facts.is_running {
+            self.put_off(&mut answer);
+        }
+        let to_do = if self.facts.is_running {
+            "nothing yet; it still runs.".to_owned()
+        } else if answer.setting.is_some() && !self.has_current() {
             answer.steps.clear();
             format!(
                 "nothing yet: what you have now ({}) wasn't compared, and may be better still. Add --arm current.",
@@ -346,12 +351,14 @@ impl TuneInputs<'_> {
             }
             (AnswerAction::Undecided, ..) => {
                 let why = match self.assessment.stop {
+                    _ if self.facts.is_running => self.so_far(),
                     Some(StopReason::User) => {
                         format!("Stopped after {}", counted(self.assessment.rounds, "round"))
                     }
                     _ => "No answer yet".to_owned(),
                 };
-                format!("{why}: keep your settings for now.{}", self.lead(known))
+                let so = if self.facts.is_running { "nothing is decided yet" } else { "keep your settings for now" };
+                format!("{why}: {so}.{}", self.lead(known))
             }
             (_, Some(share), _) => {
                 format!("Keep your settings: {nothing}, and this line already runs at {}.", carries(share))

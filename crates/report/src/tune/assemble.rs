@@ -90,6 +90,8 @@ pub struct RunFacts {
     pub loss: Option<f64>,
     /// The addresses that served, on the real path: where the recommended settings are applied.
     pub addresses: Vec<IpAddr>,
+    /// Whether its trials are still being run.
+    pub is_running: bool,
     /// What a person must know before everything else: why it ended early.
     pub ended_early: Option<String>,
     /// What runs another one, where nothing goes on with this one.
@@ -153,7 +155,7 @@ impl TuneReport {
             arm.is_calmer = true;
         }
         warnings.extend(answer.scattered(&known).map(|line| inputs.of_baseline(line)));
-        let (plan, apply) = inputs.apply();
+        let (plan, apply) = if inputs.facts.is_running { Default::default() } else { inputs.apply() };
         // What was measured here is applied first; after a rehearsal come the words on it.
         let (first, last) = if !inputs.facts.addresses.is_empty() { (apply, None) } else { (None, apply) };
         let next = first.into_iter().chain(inputs.next(&measured)).chain(last).collect();
@@ -163,6 +165,7 @@ impl TuneReport {
             id: inputs.id.to_owned(),
             target: inputs.target.to_owned(),
             tunnel: inputs.tunnel.to_owned(),
+            state: inputs.facts.is_running.then_some(super::under_way::RUNNING),
             path: Path {
                 rtt_us: inputs.path.rtt_us,
                 pmtu: inputs.path.pmtu,
@@ -498,48 +501,6 @@ impl TuneInputs<'_> {
                 trend.change.exp()
             )
         })
-    }
-
-    fn next(&self, measured: &TrialFigure) -> Vec<String> {
-        let a = self.assessment;
-        let mut next = Vec::new();
-        if a.kind == VerdictKind::Faster && self.has_current() {
-            let larger = a.plateau.as_ref().filter(|found| found.smallest == a.pick && found.anchor != a.pick);
-            let why = larger.filter(|_| matches!(self.plateau, Some(Knob::Initcwnd | Knob::Initrwnd)));
-            let why = why.map_or_else(String::new, |found| {
-                format!(
-                    ", not {}, which gains less than {:.0} % more by a larger burst",
-                    self.label(found.anchor),
-                    found.epsilon * 100.0
-                )
-            });
-            next.push(format!("Set {}{why}; the rest stays as it is.", self.asked(a.pick)));
-        }
-        let undecided = a.kind == VerdictKind::Stopped || a.stop == Some(StopReason::Budget);
-        // Nobody looks for a gain that is ruled out.
-        let is_open = |gain: f64| a.gain_at_most.is_none_or(|most| most > gain.ln_1p());
-        let undecided = undecided && (a.needed.is_empty() || a.needed.iter().any(|n| is_open(n.gain)));
-        let gain = a.needed.iter().find(|n| n.more_rounds > 0 && n.more_trials <= 2_000 && is_open(n.gain));
-        match gain {
-            Some(n) if a.kind != VerdictKind::Faster => next.push(format!(
-                "A gain of {:.0} %, if there is one, shows after about {} more trials: {}",
-                measured.change_percent(1.0 + n.gain).abs(),
-                n.more_trials,
-                self.go_on_for(&format!("\"{} trials\"", n.more_trials))
-            )),
-            _ if a.kind == VerdictKind::Faster => {
-                // That it is faster is decided, and whether another one is more so may not be.
-                let open = a.stop == Some(StopReason::Budget) && a.arms.len() > 2;
-                let more = || format!("More trials tell it from the others better: {}", self.go_on_for("10min"));
-                next.extend(open.then(more));
-            }
-            _ if undecided => next.push(format!("Undecided. Continue with: {}", self.go_on_for("10min"))),
-            _ => {}
-        }
-        if self.tunnel == "lab" || self.tunnel == "sim" {
-            next.push("This was an emulated path. Confirm on the real one: windtunnel tune https://HOST/FILE".into());
-        }
-        next
     }
 
     fn run_report(&self, records: &[&TrialRecord]) -> RunReport {

@@ -1,7 +1,55 @@
-use super::TuneInputs;
+use super::{TrialFigure, TuneInputs};
+use wt_experiment::{StopReason, VerdictKind};
 use wt_trial::{Phase, Status, TrialRecord};
+use wt_units::Knob;
 
 impl TuneInputs<'_> {
+    /// What a person may do next, one thing each.
+    pub(super) fn next(&self, measured: &TrialFigure) -> Vec<String> {
+        let a = self.assessment;
+        if self.facts.is_running {
+            return vec![self.wait_for_it()];
+        }
+        let mut next = Vec::new();
+        if a.kind == VerdictKind::Faster && self.has_current() {
+            let larger = a.plateau.as_ref().filter(|found| found.smallest == a.pick && found.anchor != a.pick);
+            let why = larger.filter(|_| matches!(self.plateau, Some(Knob::Initcwnd | Knob::Initrwnd)));
+            let why = why.map_or_else(String::new, |found| {
+                format!(
+                    ", not {}, which gains less than {:.0} % more by a larger burst",
+                    self.label(found.anchor),
+                    found.epsilon * 100.0
+                )
+            });
+            next.push(format!("Set {}{why}; the rest stays as it is.", self.asked(a.pick)));
+        }
+        let undecided = a.kind == VerdictKind::Stopped || a.stop == Some(StopReason::Budget);
+        // Nobody looks for a gain that is ruled out.
+        let is_open = |gain: f64| a.gain_at_most.is_none_or(|most| most > gain.ln_1p());
+        let undecided = undecided && (a.needed.is_empty() || a.needed.iter().any(|n| is_open(n.gain)));
+        let gain = a.needed.iter().find(|n| n.more_rounds > 0 && n.more_trials <= 2_000 && is_open(n.gain));
+        match gain {
+            Some(n) if a.kind != VerdictKind::Faster => next.push(format!(
+                "A gain of {:.0} %, if there is one, shows after about {} more trials: {}",
+                measured.change_percent(1.0 + n.gain).abs(),
+                n.more_trials,
+                self.go_on_for(&format!("\"{} trials\"", n.more_trials))
+            )),
+            _ if a.kind == VerdictKind::Faster => {
+                // That it is faster is decided, and whether another one is more so may not be.
+                let open = a.stop == Some(StopReason::Budget) && a.arms.len() > 2;
+                let more = || format!("More trials tell it from the others better: {}", self.go_on_for("10min"));
+                next.extend(open.then(more));
+            }
+            _ if undecided => next.push(format!("Undecided. Continue with: {}", self.go_on_for("10min"))),
+            _ => {}
+        }
+        if self.tunnel == "lab" || self.tunnel == "sim" {
+            next.push("This was an emulated path. Confirm on the real one: windtunnel tune https://HOST/FILE".into());
+        }
+        next
+    }
+
     /// What goes on with the experiment until a large gain would show.
     pub(super) fn go_on(&self, records: &[&TrialRecord]) -> String {
         // Who is ahead but for attempts that came to nothing needs about as many again that don't.

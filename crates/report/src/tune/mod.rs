@@ -46,6 +46,8 @@ mod soak;
 mod traces;
 /// What trials say that weren't completed.
 mod unfinished;
+/// An experiment that is still being measured.
+mod under_way;
 /// Pages, object by object.
 mod waterfall;
 
@@ -83,6 +85,9 @@ pub struct TuneReport {
     pub tunnel: String,
     /// What is known of the path.
     pub path: Path,
+    /// `running` while its trials are still being run: then all of this is what is so until now. There only then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state: Option<&'static str>,
     /// The settings in force when nothing is asked for.
     pub current: Settings,
     /// What every candidate was compared with, where that isn't the current settings: what it sets.

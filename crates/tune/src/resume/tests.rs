@@ -1,3 +1,4 @@
+use super::super::event::TuneEvent;
 use super::*;
 use wt_journal::Journal;
 use wt_report::TuneReport;
@@ -54,4 +55,47 @@ fn who_goes_on_keeps_what_was_shown_of_delay() {
     assert_eq!(second.delay, Some(shown), "{}", second.to_terminal(100, false));
     assert_eq!((second.verdict.answer.action, second.verdict.alpha), (AnswerAction::Set, first.verdict.alpha));
     assert_eq!(second.verdict.answer.sure.confidence, first.verdict.answer.sure.confidence);
+}
+
+/// What a report, and somebody who would go on with it, are told of the experiment that ran last.
+fn seen_by_others(request: &TuneRequest) -> (Box<TuneReport>, Problem) {
+    let journal = wt_setup::journal::open_to_read(request.journal.as_deref()).unwrap();
+    let stored = journal.load("last").unwrap();
+    let report = report_of(super::super::report::report(&*journal, stored));
+    let again = TuneRequest { knobs: None, lab: None, resume: Some("last".to_owned()), ..request.clone() };
+    let Err(refused) = super::super::run(&again, &Cancel::new(), &mut |_| ()) else { panic!("it went on") };
+    (report, refused)
+}
+
+#[test]
+fn what_still_runs_is_reported_as_such_and_nobody_else_goes_on_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let request = request(folder.path(), "60 trials");
+    let (mut early, mut late) = (None, None);
+    let ended = report_of(super::super::run(&request, &Cancel::new(), &mut |event| match event {
+        TuneEvent::Round(round) if round.rounds == 2 => early = Some(seen_by_others(&request)),
+        // The race is over, and rounds for less delay have begun.
+        TuneEvent::Trial(trial) if trial.phase == wt_trial::Phase::Delay => {
+            late.get_or_insert_with(|| seen_by_others(&request));
+        }
+        _ => {}
+    }));
+    for (report, refused) in [early.unwrap(), late.unwrap()] {
+        let id = &report.id;
+        assert_eq!((id, report.state, &report.plan), (&ended.id, Some("running"), &Vec::new()));
+        let answer = &report.verdict.answer;
+        assert!(answer.what.starts_with("Under way since ") && answer.steps.is_empty(), "{answer:?}");
+        assert!(answer.lines[2].contains("nothing yet; it still runs"), "{answer:?}");
+        assert_ne!(report.verdict.stop, Some(StopReason::User));
+        for text in [report.to_terminal(200, false), report.to_html(), serde_json::to_string(&report).unwrap()] {
+            assert!(!text.contains("Stopped after") && !text.contains("--resume"), "{text}");
+            assert!(!text.contains("cut short") && !text.contains("Do nothing: "), "{text}");
+        }
+        assert_eq!(refused.what, format!("{id} still runs"));
+    }
+    assert_eq!(ended.state, None);
+    let journal = wt_setup::journal::open(request.journal.as_deref()).unwrap();
+    let again = report_of(super::super::report::report(&journal, journal.load("last").unwrap()));
+    assert_eq!(again.verdict, ended.verdict, "the trials of nobody else are among its own");
+    assert!(!serde_json::to_string(&again).unwrap().contains("\"running\""));
 }
