@@ -4,7 +4,7 @@ use super::observed::{Attempts, CutRound, DIRECTED, REPEATS, SEGMENT, TrialFigur
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use wt_experiment::{Config, Experiment, ExperimentError, Method, Observation, PlateauConfig, StopReason, TrialEnd};
-use wt_journal::{ExperimentConfig, Journal, State, StoredExperiment, TrialId, TrialRow, WithSamples};
+use wt_journal::{ExperimentConfig, Journal, JournalError, State, StoredExperiment, TrialId, TrialRow, WithSamples};
 use wt_problem::Problem;
 use wt_report::AllTrials;
 use wt_report::tune::DelayRules;
@@ -60,7 +60,7 @@ impl History {
                 return Err(damaged(&stored, "it continues itself"));
             }
             let before = stored.config.tune().continues.as_deref().map(|id| journal.load(id));
-            next = before.transpose().map_err(|error| wt_setup::journal::problem(&error))?;
+            next = before.transpose().map_err(|error| without_predecessor(&stored, &error))?;
             let mut rows = journal.rows(&stored.id).map_err(|error| wt_setup::journal::problem(&error))?;
             rows.retain(|row| is_of_a_round(row.phase));
             sessions.push(Session { stored, rows });
@@ -305,6 +305,17 @@ pub(crate) fn is_of_a_round(phase: Phase) -> bool {
 
 fn damaged(stored: &StoredExperiment, why: &str) -> Problem {
     not_assessable(&format!("experiment {}", stored.id), &why)
+}
+
+/// What it means that the experiment which this one continues can't be read.
+fn without_predecessor(stored: &StoredExperiment, error: &JournalError) -> Problem {
+    let before = stored.config.tune().continues.as_deref().unwrap_or_default();
+    if !matches!(error, JournalError::NoSuchExperiment { .. } | JournalError::Empty { .. }) {
+        return wt_setup::journal::problem(error);
+    }
+    Problem::usage(format!("{} continues {before}, which isn't in this journal", stored.id))
+        .because("what it shows rests on the trials of both, and an export has one experiment")
+        .hint(format!("windtunnel journal export {before} where it was measured, and windtunnel journal import here"))
 }
 
 /// What isn't as we write it: an import may say anything.

@@ -47,6 +47,19 @@ pub struct ExportAnswer {
     pub file: PathBuf,
     /// As what.
     pub format: ExportFormat,
+    /// The experiment that it continues, whose trials aren't in the file; left out where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub continues: Option<String>,
+}
+
+/// The name of the experiment that the one to be written continues: its trials aren't written with it.
+///
+/// # Errors
+/// As [`export`].
+pub fn continued(request: &ExportRequest) -> Result<Option<String>, Problem> {
+    let journal = super::open_to_read(request.journal.as_deref())?;
+    let stored = journal.load(&request.experiment).map_err(|error| problem(&error))?;
+    Ok(stored.config.tune().continues.clone())
 }
 
 fn check(request: &ExportRequest) -> Result<(), Problem> {
@@ -100,7 +113,8 @@ pub fn export_to_file(request: &ExportRequest, file: &Path) -> Result<ExportAnsw
     check(request)?;
     let failed = |error: crate::files::WriteError| Problem::environment(error.to_string());
     let mut whole = WholeFile::create(file).map_err(failed)?;
+    let continues = continued(request)?;
     export(request, &mut whole)?;
     whole.finish().map_err(failed)?;
-    Ok(ExportAnswer { schema_version: 1, file: file.to_owned(), format: request.format })
+    Ok(ExportAnswer { schema_version: 1, file: file.to_owned(), format: request.format, continues })
 }

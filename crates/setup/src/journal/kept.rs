@@ -24,6 +24,28 @@ pub struct ImportAnswer {
     pub known: Vec<String>,
     /// Those that weren't taken.
     pub refused: Vec<RefusedExperiment>,
+    /// Those taken or known that continue an experiment which isn't here: there is no report of them until it is. Left out where there
+    /// are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub incomplete: Vec<IncompleteExperiment>,
+}
+
+/// An experiment without the one that it continues.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct IncompleteExperiment {
+    /// Its name.
+    pub id: String,
+    /// The name of the one that it continues.
+    pub continues: String,
+}
+
+impl IncompleteExperiment {
+    /// The experiment of this name, if the journal has it, and not the one that it continues.
+    fn find(journal: &dyn Journal, id: &str) -> Option<Self> {
+        let continues = journal.load(id).ok()?.config.tune().continues.clone()?;
+        let before = journal.load(&continues);
+        matches!(before, Err(JournalError::NoSuchExperiment { .. })).then(|| Self { id: id.to_owned(), continues })
+    }
 }
 
 /// An experiment that wasn't taken.
@@ -62,6 +84,9 @@ pub fn import(journal: Option<&Path>, files: &[PathBuf]) -> Result<ImportAnswer,
             });
         }
     }
+    // Once all files are in: which comes first doesn't matter.
+    let here = all.imported.iter().chain(&all.known);
+    all.incomplete = here.filter_map(|id| IncompleteExperiment::find(&*journal, id)).collect();
     Ok(all)
 }
 

@@ -9,8 +9,8 @@ mod pushed;
 /// What is in it.
 mod shown;
 
-pub use exported::{ExportAnswer, ExportFormat, ExportRequest, export, export_to_file};
-pub use kept::{ImportAnswer, PruneAnswer, PruneRequest, RefusedExperiment, import, prune};
+pub use exported::{ExportAnswer, ExportFormat, ExportRequest, continued, export, export_to_file};
+pub use kept::{ImportAnswer, IncompleteExperiment, PruneAnswer, PruneRequest, RefusedExperiment, import, prune};
 pub use pushed::{
     PushAnswer, PushRequest, PushedExperiment, StatusRequest, measured_by, push, push_measured, reached, status,
     store_address,

@@ -99,3 +99,38 @@ fn what_still_runs_is_reported_as_such_and_nobody_else_goes_on_with_it() {
     assert_eq!(again.verdict, ended.verdict, "the trials of nobody else are among its own");
     assert!(!serde_json::to_string(&again).unwrap().contains("\"running\""));
 }
+
+#[test]
+fn without_the_experiment_that_it_continues_a_report_names_what_is_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let request = request(folder.path(), "60 trials");
+    let first = begun(&request);
+    let second = gone_on(&TuneRequest { budget: Some("10 trials".parse().unwrap()), ..request.clone() });
+    let named = |experiment: &str| wt_setup::journal::ExportRequest {
+        experiment: experiment.to_owned(),
+        format: wt_setup::journal::ExportFormat::Json,
+        samples: false,
+        journal: request.journal.clone(),
+    };
+    let [before, after] = [&first.id, &second.id].map(|id| {
+        let file = folder.path().join(format!("{id}.json"));
+        let written = wt_setup::journal::export_to_file(&named(id), &file).unwrap();
+        (file, written)
+    });
+    assert_eq!((before.1.continues, after.1.continues), (None, Some(first.id.clone())));
+    let other = folder.path().join("other.sqlite3");
+    let taken = wt_setup::journal::import(Some(&other), &[after.0]).unwrap();
+    let missing = taken.incomplete.iter().map(|one| (one.id.clone(), one.continues.clone())).collect::<Vec<_>>();
+    assert_eq!(missing, [(second.id.clone(), first.id.clone())]);
+    let report = || {
+        let journal = wt_setup::journal::open(Some(&other)).unwrap();
+        super::super::report::report(&journal, journal.load("last").unwrap())
+    };
+    let Err(problem) = report() else { panic!("it isn't whole") };
+    let told = problem.to_string();
+    assert!(told.contains(&format!("{} continues {}, which isn't in this journal", second.id, first.id)), "{told}");
+    assert!(!told.contains("did you mean"), "{told}");
+    let taken = wt_setup::journal::import(Some(&other), &[before.0]).unwrap();
+    assert!(taken.imported == [first.id.clone()] && taken.incomplete.is_empty(), "{taken:?}");
+    assert_eq!(report_of(report()).verdict, second.verdict);
+}

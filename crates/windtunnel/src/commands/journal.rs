@@ -2,7 +2,7 @@
 
 use crate::cli::forms::give;
 use crate::cli::values::RateUnit;
-use crate::edge::{Exit, Outcome, Problem, say};
+use crate::edge::{Exit, Outcome, Problem, note, say};
 use clap::{Args, Subcommand, ValueEnum};
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
@@ -347,11 +347,19 @@ fn export(journal: Option<PathBuf>, experiment: String, form: Form, samples: boo
         return Err(Problem::usage("Parquet isn't text, and standard output is a terminal")
             .hint(format!("windtunnel journal export {experiment} --format parquet > trials.parquet")));
     }
-    journal::export(&ExportRequest { experiment, format: form.into(), samples, journal }, std::io::stdout())?;
+    let request = ExportRequest { experiment, format: form.into(), samples, journal };
+    journal::export(&request, std::io::stdout())?;
+    if let Some(before) = journal::continued(&request)? {
+        note(&format!(
+            "it continues {before}, whose trials aren't in it: windtunnel journal export {before}{named} writes those"
+        ));
+    }
     Ok(Exit::Done)
 }
 
 fn imported(answer: &ImportAnswer) {
+        let named = request.journal.as_ref().map(|path| path.to_string_lossy());
+        let named = named.map_or_else(String::new, |path| format!(" --journal {}", wt_units::shell_word(&path)));
     say!(
         "{} with {} taken in, {} here already.",
         counted(answer.imported.len(), "experiment"),
@@ -368,6 +376,9 @@ fn pushed(answer: &PushAnswer) {
         counted(answer.trials as usize, "trial"),
         counted(answer.incomplete, "experiment"),
         answer.store,
+    for one in &answer.incomplete {
+        say!("  {} continues {}, which isn't here: import it, too, for a report", one.id, one.continues);
+    }
         if answer.complete == 1 {
             "1 experiment was".to_owned()
         } else {
