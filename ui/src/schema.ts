@@ -1816,7 +1816,7 @@ export type ReportTrial = {
   notes: Array<string>;
   /** The place within the round, from 1. */
   order: number;
-  /** `round` or `plateau`. */
+  /** `round` or `plateau`; `delay` in `delay_trials`. */
   phase: TrialPhase;
   /** Retransmitted segments. */
   retransmits: number;
@@ -2968,6 +2968,8 @@ export type TuneReport = {
   /** The settings in force when nothing is asked for. */
   current: Settings;
   delay?: DelayReport | null;
+  /** Every trial of the rounds on which `delay` rests, in the order in which they ran; left out where there are none. */
+  delay_trials?: Array<ReportTrial>;
   /** The settings (places in `arms`) that no other equals or beats in both goodput and delay, by the medians of their trials, ascending in both: an estimate, no claim. Empty where delay isn't known, or something else than goodput is compared. */
   frontier: Array<number>;
   /** What each setting asked for, what it got, and what was seen. */
@@ -2999,10 +3001,10 @@ export type TuneReport = {
   servers?: Array<ServerTrials>;
   /** Whether long transfers decay; there only if that was looked at. */
   soak?: Array<SoakReport>;
-  /** What was tuned: a preset, a file, a host. */
-  target: string;
   /** `running` while its trials are still being run: then all of this is what is so until now. There only then. */
   state?: string | null;
+  /** What was tuned: a preset, a file, a host. */
+  target: string;
   /** Every trial of a round, in the order in which they ran. */
   trial_table: Array<ReportTrial>;
   /** Trials of rounds, those of rounds cut short included. */

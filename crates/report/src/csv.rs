@@ -27,7 +27,7 @@ impl TuneReport {
     pub fn to_csv(&self) -> String {
         let mut csv = csv::WriterBuilder::new().terminator(csv::Terminator::CRLF).from_writer(Vec::new());
         let _ = csv.write_record(COLUMNS);
-        for trial in &self.trial_table {
+        for trial in self.trial_table.iter().chain(&self.delay_trials) {
             let label = self.arms.get(trial.arm).map_or("", |arm| arm.label.as_str());
             // Writing into memory doesn't fail.
             let _ = csv.write_record([
@@ -36,7 +36,12 @@ impl TuneReport {
                 trial.arm.to_string(),
                 label.to_owned(),
                 trial.settings.to_string(),
-                if trial.phase == wt_trial::Phase::Plateau { "plateau" } else { "round" }.to_owned(),
+                match trial.phase {
+                    wt_trial::Phase::Plateau => "plateau",
+                    wt_trial::Phase::Delay => "delay",
+                    _ => "round",
+                }
+                .to_owned(),
                 trial.status.to_owned(),
                 format!("{:.0}", trial.goodput_bps),
                 trial.bytes.to_string(),

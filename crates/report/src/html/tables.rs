@@ -79,9 +79,13 @@ impl TuneReport {
     }
 
     pub(super) fn html_trials(&self) -> String {
-        let shown = self.trial_table.len().min(MOST_TRIALS);
-        let rows: String = self.trial_table[..shown]
+        let all = self.trial_table.len() + self.delay_trials.len();
+        let shown = all.min(MOST_TRIALS);
+        let rows: String = self
+            .trial_table
             .iter()
+            .chain(&self.delay_trials)
+            .take(shown)
             .map(|t| {
                 let label = self.arms.get(t.arm).map_or_else(|| format!("setting {}", t.arm), |arm| arm.label.clone());
                 row(
@@ -101,16 +105,18 @@ impl TuneReport {
             .collect();
         let figure = self.measured.title();
         let head = ["Round", "Order", "Setting", &figure, "Status", "Retransmitted", "Least RTT", "Notes"];
-        let left_out = self.trial_table.len() - shown;
-        let note = if left_out > 0 {
+        let left_out = all - shown;
+        let mut note = if left_out > 0 {
             super::paragraph(&format!("The first {shown}; {left_out} more are in the journal."))
         } else {
             String::new()
         };
+        if let Some(first) = self.delay_trials.first() {
+            note.push_str(&super::paragraph(&format!("From round {} on they are those for less delay.", first.round)));
+        }
         let open = if shown <= OPEN_TRIALS { " open" } else { "" };
         format!(
-            "<section>\n<details{open}>\n<summary>All {} trials</summary>\n{note}{}</details>\n</section>\n",
-            self.trial_table.len(),
+            "<section>\n<details{open}>\n<summary>All {all} trials</summary>\n{note}{}</details>\n</section>\n",
             table(&head, &rows)
         )
     }

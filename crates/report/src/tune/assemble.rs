@@ -189,6 +189,7 @@ impl TuneReport {
             limits,
             model: inputs.facts.model.clone(),
             trial_table,
+            delay_trials: inputs.delay_trials(),
             traces: traces(&main, &records, |arm| inputs.label(arm)),
             granted,
             warnings,
@@ -401,7 +402,7 @@ impl TuneInputs<'_> {
         }
     }
 
-    fn trial(&self, record: &TrialRecord) -> Trial {
+    pub(super) fn trial(&self, record: &TrialRecord) -> Trial {
         let last = record.outcome.sender.last().copied().unwrap_or_default();
         Trial {
             round: record.spec.round,
@@ -448,6 +449,7 @@ impl TuneInputs<'_> {
                 records.len()
             ) });
         }
+        warnings.extend(self.spoilt_for_delay());
         warnings.extend(why_all_failed(records));
         warnings.extend(not_completed(records));
         let is_goodput = TrialFigure::of(records).is_goodput();

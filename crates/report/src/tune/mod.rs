@@ -22,6 +22,8 @@ mod cells;
 mod charts;
 /// The same speed with less delay.
 mod delay;
+/// The trials of it.
+mod delay_trials;
 /// What the trials of an arm say in figures.
 mod figures;
 /// Goodput against delay.
@@ -44,10 +46,10 @@ mod servers;
 mod soak;
 /// Congestion window and rate over time.
 mod traces;
-/// What trials say that weren't completed.
-mod unfinished;
 /// An experiment that is still being measured.
 mod under_way;
+/// What trials say that weren't completed.
+mod unfinished;
 /// Pages, object by object.
 mod waterfall;
 
@@ -83,11 +85,11 @@ pub struct TuneReport {
     pub target: String,
     /// Where the trials ran: `sim`, `lab` or `live`.
     pub tunnel: String,
-    /// What is known of the path.
-    pub path: Path,
     /// `running` while its trials are still being run: then all of this is what is so until now. There only then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<&'static str>,
+    /// What is known of the path.
+    pub path: Path,
     /// The settings in force when nothing is asked for.
     pub current: Settings,
     /// What every candidate was compared with, where that isn't the current settings: what it sets.
@@ -132,6 +134,9 @@ pub struct TuneReport {
     pub servers: Vec<ServerTrials>,
     /// Every trial of a round, in the order in which they ran.
     pub trial_table: Vec<Trial>,
+    /// Every trial of the rounds on which `delay` rests, in the order in which they ran; left out where there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub delay_trials: Vec<Trial>,
     /// Every setting that was compared, the current one first.
     pub arms: Vec<Arm>,
     /// What each setting asked for, what it got, and what was seen.
@@ -276,7 +281,7 @@ pub struct Trial {
     pub trial: i64,
     /// Which of `arms`.
     pub arm: usize,
-    /// `round` or `plateau`.
+    /// `round` or `plateau`; `delay` in `delay_trials`.
     pub phase: wt_trial::Phase,
     /// Payload that reached the receiver.
     pub bytes: u64,

@@ -101,6 +101,27 @@ fn what_still_runs_is_reported_as_such_and_nobody_else_goes_on_with_it() {
 }
 
 #[test]
+fn every_trial_that_a_claim_of_less_delay_rests_on_is_in_the_tables() {
+    let folder = tempfile::tempdir().unwrap();
+    let request = request(folder.path(), "60 trials");
+    let report = begun(&request);
+    let journal = wt_setup::journal::open(request.journal.as_deref()).unwrap();
+    let rows = journal.rows(&report.id).unwrap();
+    let own: Vec<i64> = rows.iter().filter(|row| row.phase == wt_trial::Phase::Delay).map(|row| row.id).collect();
+    assert!(own.len() >= 12, "{own:?}");
+    assert_eq!(report.delay_trials.iter().map(|trial| trial.trial).collect::<Vec<_>>(), own);
+    // What is said of the race is of its trials alone.
+    assert!(report.trial_table.iter().all(|trial| trial.phase != wt_trial::Phase::Delay));
+    let csv = report.to_csv();
+    assert_eq!(csv.lines().filter(|line| line.contains(",delay,completed,")).count(), own.len(), "{csv}");
+    assert_eq!(csv.lines().count(), 1 + report.trial_table.len() + own.len());
+    let all = format!("All {} trials", report.trial_table.len() + own.len());
+    assert!(report.to_html().contains(&all), "{all}");
+    let told = serde_json::to_value(&report).unwrap();
+    assert_eq!(told["delay_trials"][0]["phase"], "delay");
+}
+
+#[test]
 fn without_the_experiment_that_it_continues_a_report_names_what_is_missing() {
     let folder = tempfile::tempdir().unwrap();
     let request = request(folder.path(), "60 trials");
