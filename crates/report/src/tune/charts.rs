@@ -27,17 +27,28 @@ impl TuneReport {
         };
         let (exact, model): (Vec<_>, Vec<_>) =
             candidates.iter().enumerate().partition(|(_, arm)| arm.low.is_some() || arm.high.is_some());
+        let of_model = exact.is_empty() && model.iter().any(|(_, arm)| arm.model_low.is_some());
+        let is_shown = |arm: &Arm| matches!(arm.state, ArmState::Faster | ArmState::Slower);
+        let (shown, open): (Vec<_>, Vec<_>) = model.into_iter().partition(|(_, arm)| is_shown(arm));
         let exact: Vec<_> = exact.into_iter().filter_map(|c| row(c, c.1.low, c.1.high)).collect();
-        let model: Vec<_> = model.into_iter().filter_map(|c| row(c, c.1.model_low, c.1.model_high)).collect();
-        let both = [("interval that always holds", exact), ("estimate, not yet proven", model)];
+        let by_model = |arms: Vec<(usize, &&Arm)>| -> Vec<_> {
+            arms.into_iter().filter_map(|c| row(c, c.1.model_low, c.1.model_high)).collect()
+        };
+        let kinds = [
+            ("interval that always holds", exact),
+            // A claim of one side comes before there is an interval of two.
+            ("shown to be faster or slower; the model's interval", by_model(shown)),
+            ("estimate, not yet proven", by_model(open)),
+        ];
         let series =
-            both.iter().filter(|(_, rows)| !rows.is_empty()).map(|(name, rows)| Series::intervals(*name, rows));
+            kinds.iter().filter(|(_, rows)| !rows.is_empty()).map(|(name, rows)| Series::intervals(*name, rows));
+        let always = format!("intervals from the random order hold with {} however often one looks", self.confidence());
         Some(Chart {
             title: format!("{} against the {}", self.measured.title(), self.reference()),
-            subtitle: format!(
-                "Estimates; intervals from the random order hold with {} however often one looks",
-                self.confidence()
-            ),
+            subtitle: match of_model {
+                true => "Estimates; the intervals are the model's, and claim nothing".to_owned(),
+                false => format!("Estimates; {always}"),
+            },
             y: Axis::log2(self.measured.ratio_axis(self.reference()), ""),
             categories: candidates.iter().map(|arm| arm.label.clone()).collect(),
             series: series.collect(),

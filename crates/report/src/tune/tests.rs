@@ -382,6 +382,31 @@ fn a_terminal_report_fits() {
 }
 
 #[test]
+fn the_chart_of_settings_tells_what_is_proven_from_what_isnt_and_whose_intervals_it_has() {
+    let mut report = faster();
+    let pick = report.verdict.arm;
+    for (number, arm) in report.arms.iter_mut().enumerate().skip(1) {
+        // As after the few rounds in which a clear gain is claimed: no interval of two sides yet.
+        (arm.low, arm.high, arm.model_low, arm.model_high) = (None, None, Some(0.9), Some(1.1));
+        arm.state = if number == pick { ArmState::Faster } else { ArmState::Open };
+    }
+    let of = |report: &TuneReport| {
+        let chart = report.settings_chart().unwrap();
+        let rows: Vec<(String, usize)> = chart.series.iter().map(|s| (s.name.clone(), s.points.len())).collect();
+        (chart.subtitle, rows)
+    };
+    let others = report.arms.len() - 2;
+    let (caption, rows) = of(&report);
+    assert_eq!(caption, "Estimates; the intervals are the model's, and claim nothing");
+    let shown = "shown to be faster or slower; the model's interval".to_owned();
+    assert_eq!(rows, [(shown, 1), ("estimate, not yet proven".to_owned(), others)]);
+    (report.arms[pick].low, report.arms[pick].high) = (Some(1.02), Some(1.1));
+    let (caption, rows) = of(&report);
+    assert!(caption.contains("intervals from the random order hold"), "{caption}");
+    assert_eq!(rows[0], ("interval that always holds".to_owned(), 1));
+}
+
+#[test]
 fn the_csv_holds_every_trial() {
     let report = faster();
     let text = report.to_csv();
