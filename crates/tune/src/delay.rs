@@ -77,8 +77,9 @@ impl Driver<'_> {
         let rounds = room.min(fewest + SPARE);
         let label = |arm: usize| design.arms.get(arm).map_or("", |arm| arm.label.as_str());
         (self.events)(TuneEvent::note(format!(
-            "{} promises less delay at the same speed: {fewest} to {rounds} more rounds of it and {}",
+            "{} promises less delay at the same speed: {} of it and {}",
             label(arm),
+            more_rounds(fewest, rounds),
             match against {
                 0 if !label(0).starts_with("baseline") => "your current settings",
                 other => label(other),
@@ -118,6 +119,11 @@ impl Driver<'_> {
         }
         Ok(())
     }
+}
+
+/// `9 to 15 more rounds`.
+fn more_rounds(fewest: usize, most: usize) -> String {
+    if most > fewest { format!("{fewest} to {most} more rounds") } else { wt_units::counted(fewest, "more round") }
 }
 
 #[cfg(test)]
@@ -206,6 +212,12 @@ mod tests {
         assert!(drawn.len() >= 12, "{drawn:?}");
         assert!(drawn.iter().filter(|row| row.1 == 1).all(|row| row.2 == first(row.0, [against, arm])), "{drawn:?}");
         assert_ne!(drawn, orders(2));
+    }
+
+    #[test]
+    fn a_range_of_rounds_is_told_only_where_it_is_one() {
+        let told = [(9, 15), (9, 9), (1, 1)].map(|(fewest, most)| more_rounds(fewest, most));
+        assert_eq!(told, ["9 to 15 more rounds", "9 more rounds", "1 more round"]);
     }
 
     #[test]

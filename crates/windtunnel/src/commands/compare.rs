@@ -17,7 +17,7 @@ use wt_compare::side_by_side::{self, SideBySideRequest};
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   windtunnel compare 20261121-0815 20261122-0815
-  windtunnel compare before after last --json
+  windtunnel compare 20261121-0815 last --json
 Experiments are those of windtunnel journal list: their names, or beginnings of them.")]
 pub(crate) struct CompareArgs {
     /// The experiments, two or more; the others are compared with the first

@@ -260,7 +260,7 @@ fn list(answer: &ListAnswer) {
         Some(&one.comment)
             .filter(|comment| !comment.is_empty())
             .into_iter()
-            .for_each(|comment| say!("    “{comment}”"));
+            .for_each(|comment| say!("    “{}”", comment.replace('\n', "\n     ")));
     }
 }
 
@@ -298,26 +298,34 @@ fn show(answer: &ShowAnswer) {
     // The pilot is a transfer, whatever the trials do.
     let of_rounds = trials.iter().find(|trial| trial.spec.round > 0).or(trials.last());
     let measured = of_rounds.map_or("goodput", |trial| TrialFigure::of_workload(&trial.spec.workload).head());
-    say!("\n{:>5} {:>5}  {:<34}  {:>12}  status", "round", "order", "settings", measured);
-    for trial in trials {
-        show_trial(found, trial);
+    let labels: Vec<String> = trials.iter().map(|trial| trial_label(found, trial)).collect();
+    // Of a pilot it may be any number of settings: such a line sticks out.
+    let longest = found.arms.iter().map(|arm| arm.label.chars().count()).max().unwrap_or(0);
+    let width = longest.clamp(34, 48);
+    say!("\n{:>5} {:>5}  {:<width$}  {:>12}  status", "round", "order", "settings", measured);
+    for (trial, label) in trials.iter().zip(&labels) {
+        show_trial(trial, label, width);
     }
 }
 
-fn show_trial(found: &StoredExperiment, trial: &TrialRecord) {
+/// What the settings of a trial are called.
+fn trial_label(found: &StoredExperiment, trial: &TrialRecord) -> String {
     let label = found.arms.get(trial.spec.arm).map_or("?", |arm| arm.label.as_str());
     let outside = format!("{:?}", trial.spec.phase).to_lowercase();
-    let label = if trial.spec.round == 0 {
+    if trial.spec.round == 0 {
         format!("({outside}) {}", trial.spec.settings)
     } else if found.config.screen().is_some() {
         trial.spec.settings.to_string()
     } else {
         label.to_owned()
-    };
+    }
+}
+
+fn show_trial(trial: &TrialRecord, label: &str, width: usize) {
     let (round, order, status) = (trial.spec.round, trial.spec.order, trial.outcome.status.name());
     let workload = &trial.spec.workload;
     let figure = TrialFigure::of_workload(workload).show(trial.outcome.figure(workload.scale()));
-    say!("{round:>5} {order:>5}  {label:<34}  {figure:>12}  {status}");
+    say!("{round:>5} {order:>5}  {label:<width$}  {figure:>12}  {status}");
     let server = trial.outcome.observed.target.iter().map(|server| server.replace('\n', " "));
     server.for_each(|server| say!("{:>13}{server}", ""));
     trial.outcome.notes.iter().for_each(|note| say!("{:>13}{note}", ""));
@@ -350,6 +358,8 @@ fn export(journal: Option<PathBuf>, experiment: String, form: Form, samples: boo
     let request = ExportRequest { experiment, format: form.into(), samples, journal };
     journal::export(&request, std::io::stdout())?;
     if let Some(before) = journal::continued(&request)? {
+        let named = request.journal.as_ref().map(|path| path.to_string_lossy());
+        let named = named.map_or_else(String::new, |path| format!(" --journal {}", wt_units::shell_word(&path)));
         note(&format!(
             "it continues {before}, whose trials aren't in it: windtunnel journal export {before}{named} writes those"
         ));
@@ -358,8 +368,6 @@ fn export(journal: Option<PathBuf>, experiment: String, form: Form, samples: boo
 }
 
 fn imported(answer: &ImportAnswer) {
-        let named = request.journal.as_ref().map(|path| path.to_string_lossy());
-        let named = named.map_or_else(String::new, |path| format!(" --journal {}", wt_units::shell_word(&path)));
     say!(
         "{} with {} taken in, {} here already.",
         counted(answer.imported.len(), "experiment"),
@@ -368,6 +376,9 @@ fn imported(answer: &ImportAnswer) {
     );
     answer.imported.iter().for_each(|id| say!("  {id}"));
     answer.refused.iter().for_each(|refused| say!("  {} wasn't taken: {}", refused.id, refused.why));
+    for one in &answer.incomplete {
+        say!("  {} continues {}, which isn't here: import it, too, for a report", one.id, one.continues);
+    }
 }
 
 fn pushed(answer: &PushAnswer) {
@@ -376,9 +387,6 @@ fn pushed(answer: &PushAnswer) {
         counted(answer.trials as usize, "trial"),
         counted(answer.incomplete, "experiment"),
         answer.store,
-    for one in &answer.incomplete {
-        say!("  {} continues {}, which isn't here: import it, too, for a report", one.id, one.continues);
-    }
         if answer.complete == 1 {
             "1 experiment was".to_owned()
         } else {

@@ -112,6 +112,29 @@ fn show_lists_the_last_of_very_many_trials_and_says_so() {
 }
 
 #[test]
+fn lists_of_the_journal_keep_their_columns_whatever_comments_and_settings_are_called() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("j.sqlite3");
+    journal(&path, 4, 4);
+    let label = "current (rwin=auto mtu=1500 cc=bbr)";
+    let change =
+        format!("UPDATE experiments SET comment = 'two\nlines'; UPDATE arms SET label = '{label}' WHERE arm = 0;");
+    rusqlite::Connection::open(&path).unwrap().execute_batch(&change).unwrap();
+    let told = |what: &[&str]| {
+        ran(windtunnel(home.path()).arg("journal").args(what).arg("--journal").arg(&path).output().unwrap()).out
+    };
+    let list = told(&["list"]);
+    assert!(list.contains("\n    “two\n     lines”\n"), "{list}");
+    let shown = told(&["show", "many"]);
+    let begins = |text: &str| {
+        let line = shown.lines().find(|line| line.contains(text)).unwrap_or_else(|| panic!("{text}: {shown}"));
+        line.chars().count() - line[line.find("  completed").or(line.find("  status")).unwrap()..].chars().count()
+    };
+    assert_eq!(begins("settings  "), begins(label), "{shown}");
+    assert_eq!(begins("settings  "), begins("  other "), "{shown}");
+}
+
+#[test]
 fn metrics_tell_the_newest_experiment_of_each_target_without_writing_to_the_journal() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("j.sqlite3");
