@@ -112,6 +112,34 @@ fn show_lists_the_last_of_very_many_trials_and_says_so() {
 }
 
 #[test]
+fn whatever_still_runs_is_reported_as_such_and_isnt_gone_on_with() {
+    let home = tempfile::tempdir().unwrap();
+    let path = home.path().join("j.sqlite3");
+    let run = |args: &[&str]| ran(windtunnel(home.path()).args(args).arg("--journal").arg(&path).output().unwrap());
+    for (name, begins) in [
+        ("tune-7", "Under way since 2026-11-23 08:59 UTC, 1 round so far"),
+        ("screen-7", "The screen still runs"),
+        ("controls", "The comparison still runs"),
+        ("stacks-2", "The comparison still runs"),
+    ] {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/journal").join(format!("{name}.json"));
+        let taken: Value =
+            serde_json::from_str(&run(&["journal", "import", file.to_str().unwrap(), "--json"]).out).unwrap();
+        let id = taken["imported"][0].as_str().unwrap();
+        let change = format!("UPDATE experiments SET state = 'running', ended_us = NULL WHERE id = '{id}'");
+        rusqlite::Connection::open(&path).unwrap().execute_batch(&change).unwrap();
+        // Somebody is at work on it.
+        let _claim = wt_journal::Claim::take(&path, id).unwrap();
+        let told = run(&["report", id]);
+        assert!(told.out.contains(begins) && !told.out.contains("--resume"), "{name}: {}{}", told.out, told.err);
+        if name == "tune-7" {
+            let refused = run(&["tune", "--resume", id]);
+            assert!(refused.code == 3 && refused.err.contains(&format!("{id} still runs")), "{}", refused.err);
+        }
+    }
+}
+
+#[test]
 fn lists_of_the_journal_keep_their_columns_whatever_comments_and_settings_are_called() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("j.sqlite3");
