@@ -69,11 +69,16 @@ fn address_of(text: &str, ip: Option<IpVersion>, default_port: u16, cancel: &Can
     resolved(&host, port, ip, cancel)
 }
 
-/// The address of a name, of this version of IP; blocks as long as the resolver takes, unless it is cancelled.
+/// The address of a name, of this version of IP; blocks as long as the resolver takes, unless it is cancelled. An IPv4 address in the
+/// notation of IPv6, as `ss` names IPv4 peers of IPv6 sockets, is that IPv4 address: packets of IPv6 with it go nowhere.
+///
+/// # Source
+/// RFC 4291 section 2.5.5.2.
 pub(crate) fn resolved(host: &str, port: u16, ip: Option<IpVersion>, cancel: &Cancel) -> Result<SocketAddr, Problem> {
     let found = resolve_unless(host, port, || cancel.is_cancelled()).map_err(|error| unresolvable(host, &error))?;
-    let wanted = |address: &&SocketAddr| ip.is_none_or(|ip| ip.has(address.ip()));
-    found.iter().find(wanted).copied().ok_or_else(|| {
+    let mut plain = found.iter().map(|address| SocketAddr::new(address.ip().to_canonical(), address.port()));
+    let wanted = |address: &SocketAddr| ip.is_none_or(|ip| ip.has(address.ip()));
+    plain.find(wanted).ok_or_else(|| {
         let other = if ip == Some(IpVersion::V6) { "4" } else { "6" };
         Problem::usage(format!("{host} has no address of that version of IP")).hint(format!("try --ip {other}"))
     })
@@ -223,6 +228,16 @@ mod tests {
             assert_eq!(problem.fault, Fault::Usage, "{text}: {problem}");
             assert!(problem.what.contains("one link alone") && problem.hint.is_some(), "{text}: {problem}");
         }
+    }
+
+    #[test]
+    fn an_ipv4_address_written_as_one_of_ipv6_is_probed_by_ipv4() {
+        let address = |text, ip| resolved(text, 80, ip, &Cancel::new()).map(|address| address.ip().to_string());
+        assert_eq!(address("::ffff:192.0.2.1", None), Ok("192.0.2.1".to_owned()));
+        assert_eq!(address("::ffff:192.0.2.1", Some(IpVersion::V4)), Ok("192.0.2.1".to_owned()));
+        assert_eq!(address("2001:db8::1", None), Ok("2001:db8::1".to_owned()));
+        let problem = address("::ffff:192.0.2.1", Some(IpVersion::V6)).unwrap_err();
+        assert_eq!(problem.hint.as_deref(), Some("try --ip 4"), "{problem}");
     }
 
     #[test]
