@@ -260,8 +260,7 @@ impl Lab {
     /// [`LabError::Record`].
     pub fn stop(mut self) -> Result<Option<RecordingCounts>, LabError> {
         self.end();
-        let recorded = self.recorder.take().map(Recorder::finish).transpose();
-        recorded.map_err(|source| LabError::Record { file: "the recording".to_owned(), source })
+        self.recorder.take().map(Recorder::finish).transpose()
     }
 
     fn end(&mut self) {

@@ -2,6 +2,7 @@
 //!
 //! The engine never waits for the disk: what it can't hand over is counted as not recorded.
 
+use crate::lab::LabError;
 use crate::scenario::Scenario;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -115,6 +116,7 @@ impl Shooter {
 /// The thread that writes.
 #[derive(Debug)]
 pub(crate) struct Recorder {
+    file: PathBuf,
     thread: JoinHandle<io::Result<u64>>,
     missed: Arc<AtomicU64>,
 }
@@ -152,13 +154,17 @@ impl Recorder {
         let wall_ns = u64::try_from(wt_sys::clock::unix_us()).unwrap_or(0).saturating_mul(1000);
         let epoch_ns = wall_ns.saturating_sub(wt_sys::clock::monotonic_ns());
         let shooter = Shooter { shots, waiting, missed: Arc::clone(&missed), epoch_ns };
-        Ok((Self { thread, missed }, shooter))
+        Ok((Self { file: recording.file.clone(), thread, missed }, shooter))
     }
 
     /// Waits until everything is written; the engine must have ended.
-    pub(crate) fn finish(self) -> io::Result<RecordingCounts> {
-        let packets = self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the writer died")))?;
-        Ok(RecordingCounts { packets, missed: self.missed.load(Relaxed) })
+    ///
+    /// # Errors
+    /// [`LabError::Record`] with the file's name.
+    pub(crate) fn finish(self) -> Result<RecordingCounts, LabError> {
+        let written = self.thread.join().unwrap_or_else(|_| Err(io::Error::other("the writer died")));
+        let failed = |source| LabError::Record { file: self.file.display().to_string(), source };
+        Ok(RecordingCounts { packets: written.map_err(failed)?, missed: self.missed.load(Relaxed) })
     }
 }
 
@@ -221,5 +227,20 @@ pub fn check_target(file: &Path) -> io::Result<()> {
         Ok(known) if known.is_dir() && !file.is_dir() => Ok(()),
         Ok(_) => Err(io::Error::new(io::ErrorKind::NotADirectory, "is a folder, or lies in none")),
         Err(error) => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_recording_that_a_full_disk_ends_is_named() {
+        let scenario = crate::presets::load("lan").unwrap();
+        let recording = Recording { file: PathBuf::from("/dev/full"), ends: LinkEnd::outer(&scenario) };
+        let (recorder, shooter) = Recorder::start(&recording, &scenario).unwrap();
+        drop(shooter);
+        let error = recorder.finish().unwrap_err().to_string();
+        assert!(error.starts_with("can't record into /dev/full: No space left on device"), "{error}");
     }
 }
