@@ -1,9 +1,12 @@
 //! One connection: its two halves, its handshake, and where its time went.
 
+mod silence;
+
+pub(crate) use self::silence::LastSilence;
+use self::silence::{HangUp, SilenceEnd};
 use crate::clock::Clock;
 use crate::half::{Half, KnownTimes};
 use crate::packet::{Segment, TooBig};
-use crate::silence::{HangUp, SilenceEnd};
 use serde::Serialize;
 use std::net::{IpAddr, SocketAddr};
 use wt_wire::TcpFlags;

@@ -40,8 +40,6 @@ mod packet;
 mod report;
 /// Quantiles and courses of durations.
 mod samples;
-/// The silence at a connection's end.
-mod silence;
 /// All connections.
 mod table;
 #[cfg(test)]

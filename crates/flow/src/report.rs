@@ -1,9 +1,8 @@
-use crate::connection::{Connection, End, Shares};
+use crate::connection::{Connection, End, LastSilence, Shares};
 use crate::counts::{Counts, Offer};
 use crate::finding::Blame;
 use crate::half::Half;
 use crate::samples::Spread;
-use crate::silence::LastSilence;
 use serde::Serialize;
 use std::net::{IpAddr, SocketAddr};
 use wt_experiment::drift;

@@ -260,7 +260,7 @@ impl Lab {
     /// [`LabError::Record`].
     pub fn stop(mut self) -> Result<Option<RecordingCounts>, LabError> {
         self.end();
-        self.recorder.take().map(Recorder::finish).transpose()
+        self.recorder.take().map(complete).transpose()
     }
 
     fn end(&mut self) {
@@ -272,11 +272,33 @@ impl Lab {
     }
 }
 
+/// Completes a recording.
+fn complete(recorder: Recorder) -> Result<RecordingCounts, LabError> {
+    let file = recorder.file().display().to_string();
+    recorder.finish().map_err(|source| LabError::Record { file, source })
+}
+
 impl Drop for Lab {
     fn drop(&mut self) {
         self.end();
         if let Some(recorder) = self.recorder.take() {
             let _ = recorder.finish();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::LinkEnd;
+
+    #[test]
+    fn a_recording_that_a_full_disk_ends_is_named() {
+        let scenario = crate::presets::load("lan").unwrap();
+        let recording = Recording { file: "/dev/full".into(), ends: LinkEnd::outer(&scenario) };
+        let (recorder, shooter) = Recorder::start(&recording, &scenario).unwrap();
+        drop(shooter);
+        let error = complete(recorder).unwrap_err().to_string();
+        assert!(error.starts_with("can't record into /dev/full: No space left on device"), "{error}");
     }
 }

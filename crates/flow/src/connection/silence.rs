@@ -1,6 +1,6 @@
 //! The silence that a connection ends in: nothing is under way, nothing new comes any more, and somebody ends it.
 
-use crate::connection::{Connection, End};
+use super::{Connection, End};
 
 /// An answer to a SYN that was sent once may still come for as long as this.
 ///
