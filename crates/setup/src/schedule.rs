@@ -31,6 +31,9 @@ pub struct ScheduleRequest {
     pub rounds: u16,
     /// The journal; nothing means root's.
     pub journal: Option<PathBuf>,
+    /// Where changes of settings are kept; nothing means where root keeps them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state_dir: Option<PathBuf>,
     /// Where monitoring reads; nothing means that nothing is written there.
     pub textfile: Option<PathBuf>,
     /// A unit that is started when the gain is gone, or can't be measured.
@@ -49,6 +52,7 @@ impl Default for ScheduleRequest {
             days: Vec::new(),
             rounds: 20,
             journal: None,
+            state_dir: None,
             textfile: None,
             on_failure: None,
             program: None,
@@ -250,7 +254,8 @@ impl ScheduleRequest {
             path.as_ref().map(whole).transpose()
         };
         let (journal, textfile) = (absolute(&self.journal)?, absolute(&self.textfile)?);
-        Ok(Self { journal, textfile, program: absolute(&self.program)?, ..self.clone() })
+        let (state_dir, program) = (absolute(&self.state_dir)?, absolute(&self.program)?);
+        Ok(Self { journal, state_dir, textfile, program, ..self.clone() })
     }
 }
 
@@ -274,12 +279,14 @@ fn is_unit(name: &str) -> bool {
 fn units(request: &ScheduleRequest, program: &str, change: &str, timed: [String; 2]) -> Vec<ScheduleUnit> {
     let name = format!("windtunnel-again-{change}");
     let journal = request.journal.as_ref().map_or_else(|| JOURNAL.to_owned(), |path| path.display().to_string());
+    let state = request.state_dir.as_ref().map(|folder| folder.display().to_string());
     let [flag, what] = timed;
     let rounds = request.rounds.to_string();
     let prove: [&str; 9] = ["settings", "prove", change, &flag, &what, "--rounds", &rounds, "--journal", &journal];
     let check = ["settings", "check", "--journal", &journal];
     let line = |words: &[&str]| {
-        let words: Vec<String> = [&[program], words].concat().into_iter().map(quoted).collect();
+        let state = state.as_ref().map_or_else(Vec::new, |folder| vec!["--state-dir", folder.as_str()]);
+        let words: Vec<String> = [&[program], words, &state[..]].concat().into_iter().map(quoted).collect();
         words.join(" ")
     };
     let mut service = format!(
@@ -414,6 +421,10 @@ mod tests {
                 ScheduleRequest { on_failure: Some(unit.to_owned()), ..ScheduleRequest::default() }.check().is_ok()
             );
         }
+        let state = ScheduleRequest { state_dir: Some("/srv/changes".into()), ..ScheduleRequest::default() };
+        let state = units(&state, "/usr/bin/windtunnel", "3", ["--by".to_owned(), "true".to_owned()]);
+        let lines = state[0].content.lines().filter(|line| line.starts_with("Exec"));
+        assert!(lines.clone().count() == 2 && lines.clone().all(|line| line.ends_with(" --state-dir /srv/changes")));
         let here = std::env::current_dir().unwrap();
         let request = of(|one| (one.journal, one.textfile) = (Some("j.sqlite3".into()), Some("/x.prom".into())));
         let absolute = request.absolute().unwrap();

@@ -69,6 +69,7 @@ pub(crate) fn run(args: &ScheduleArgs) -> Outcome {
         days: args.days.clone(),
         rounds: args.rounds,
         journal: args.journal.clone(),
+        state_dir: args.state_dir.clone(),
         textfile: args.textfile.clone(),
         on_failure: args.on_failure.clone(),
         program: None,
