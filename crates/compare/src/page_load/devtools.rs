@@ -26,6 +26,8 @@ const LOOK: Duration = Duration::from_millis(100);
 /// on 4.
 pub(super) struct Browser {
     child: Child,
+    /// The program, as a shell takes it.
+    program: String,
     commands: PipeWriter,
     answers: PipeReader,
     buffer: Vec<u8>,
@@ -93,7 +95,13 @@ impl Browser {
         process::die_with_parent(&mut command);
         let child = command.spawn().map_err(|error| failed(&error))?;
         let (buffer, cancel) = (Vec::new(), cancel.clone());
-        Ok(Self { child, commands, answers, buffer, number: 0, cancel, _profile: profile })
+        let program = wt_units::shell_word_of_os(program).into_owned();
+        Ok(Self { child, program, commands, answers, buffer, number: 0, cancel, _profile: profile })
+    }
+
+    /// What to try when it doesn't work.
+    fn hint(&self) -> String {
+        format!("see whether it runs by itself: {} --headless --no-sandbox --dump-dom about:blank", self.program)
     }
 
     /// Sends a command; its number.
@@ -104,7 +112,7 @@ impl Browser {
             message["sessionId"] = json!(session);
         }
         let sent = self.commands.write_all(format!("{message}\0").as_bytes());
-        sent.map_err(|error| Problem::environment(format!("the browser doesn't listen: {error}")).hint(HINT))?;
+        sent.map_err(|error| Problem::environment(format!("the browser doesn't listen: {error}")).hint(self.hint()))?;
         Ok(self.number)
     }
 
@@ -120,12 +128,13 @@ impl Browser {
                 };
             }
         }
-        Err(Problem::environment(format!("the browser doesn't answer {method}")).hint(HINT))
+        Err(Problem::environment(format!("the browser doesn't answer {method}")).hint(self.hint()))
     }
 
     /// The next message; `None` when the time is up.
     pub(super) fn receive(&mut self, end_ns: u64) -> Result<Option<Value>, Problem> {
-        let gone = || Problem::new(Fault::Environment, "the browser has ended").hint(HINT);
+        let hint = self.hint();
+        let gone = || Problem::new(Fault::Environment, "the browser has ended").hint(hint.clone());
         loop {
             if let Some(end) = self.buffer.iter().position(|byte| *byte == 0) {
                 let message = serde_json::from_slice(&self.buffer[..end]).unwrap_or(Value::Null);
@@ -153,9 +162,6 @@ impl Browser {
     }
 }
 
-/// What to try when a browser doesn't work.
-const HINT: &str = "see whether it runs by itself: chromium --headless --no-sandbox --dump-dom about:blank";
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -176,6 +182,8 @@ mod tests {
         }
         let place = std::fs::read_to_string(&said).unwrap();
         assert_eq!(std::path::Path::new(place.trim()), browser._profile.path());
+        let own = folder.path().join("browser").display().to_string();
+        assert!(browser.hint().contains(&own), "the one that was named: {}", browser.hint());
         cancel.cancel();
         let problem = browser.ask(None, "Browser.getVersion", &json!({})).unwrap_err();
         assert_eq!(problem.fault, Fault::Stopped);
