@@ -299,10 +299,16 @@ impl<'a> Run<'a> {
                 let Some(probe) = job.machine.poll_probe(at) else { continue };
                 any = true;
                 pacer.take(at);
+                if probe.kind == Kind::OldSegment && job.connection.wants_completion(at) {
+                    wire.complete(&job.target.endpoints(), &job.connection);
+                    job.connection.completed = at;
+                    self.packets += 1;
+                }
                 match wire.send(&job.target.endpoints(), &probe, &mut job.connection) {
                     Ok(SendOutcome::Gone(mark)) => {
                         self.packets += 1;
-                        if let Mark::Handshake(_) = mark {
+                        // Of a SYN that is repeated, whose answer it is can't be told: no round trip is taken for a shorter one.
+                        if let (Mark::Handshake(_), None) = (mark, job.opener) {
                             job.opener = Some(probe.id);
                             self.opened = at;
                         }
@@ -346,7 +352,10 @@ impl<'a> Run<'a> {
             let Some(number) = by_ip.get(&heard.target) else { return };
             let Some(id) = marks.get(&(heard.target, heard.mark)) else { return };
             let answer = Answer { id: *id, at: heard.at, from: heard.from, said: heard.said };
-            jobs.borrow_mut()[*number].machine.handle(&answer);
+            let job = &mut jobs.borrow_mut()[*number];
+            let answered = matches!(heard.said, ProbeAnswer::Reached { .. });
+            job.connection.stands |= answered && matches!(heard.mark, Mark::Token(Token::Tcp { .. }));
+            job.machine.handle(&answer);
         };
         let handshake = |from: IpAddr, port: u16, heard: TcpHeard, at: Time| {
             let Some(number) = by_ip.get(&from) else { return };
@@ -371,6 +380,7 @@ impl<'a> Run<'a> {
             let said = match heard {
                 TcpHeard::SynAck { isn, ack, options } if ack == expected => {
                     job.connection.ack = Some(isn.wrapping_add(1));
+                    job.connection.completed = at;
                     if let Some(reverse_search) = reverse_search.as_mut().filter(|_| job.connection.sent == 0) {
                         job.connection.sent = reverse_search.ask_first(wire, &job.connection, port, (*opened, at));
                     } else {
@@ -380,6 +390,10 @@ impl<'a> Run<'a> {
                     ProbeAnswer::Open { mss: options.mss, sack: options.sack }
                 }
                 TcpHeard::Reset { ack } if ack == expected => ProbeAnswer::Refused,
+                TcpHeard::Other { len, .. } => {
+                    job.connection.stands |= len > 0;
+                    return;
+                }
                 _ => return,
             };
             job.machine.handle(&Answer { id, at, from: Some(from), said });

@@ -9,6 +9,8 @@
 
 /// What a size brings.
 mod goodput;
+/// The connection that old segments need.
+mod opening;
 /// What is sent next.
 mod plan;
 /// Whether it is the scan's own rate that loses packets.
@@ -19,6 +21,7 @@ mod weigh;
 pub use goodput::{Goodput, goodput};
 
 use crate::{Answer, Kind, LossCount, Machine, Probe, ProbeAnswer, Rtt, Time};
+use opening::Opening;
 use rand::seq::SliceRandom as _;
 use rand_chacha::ChaCha8Rng;
 use std::collections::{BTreeMap, VecDeque};
@@ -28,6 +31,10 @@ use weigh::{Place, Stretch};
 const BEYOND: u32 = 3;
 /// With less than this probability loss begins below the size that is called safe.
 const UNSAFE: f64 = 0.025;
+/// The block of what opens the connection.
+const OPENING: usize = 0;
+/// So surely do long packets get lost more often where that is said without the evidence.
+const SURELY: f64 = 0.999;
 
 /// What is known before the first probe.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -112,8 +119,12 @@ impl RateCheck {
     /// than was. Where it isn't, and no difference is shown, it is open.
     #[must_use]
     pub fn is_ruled_out(&self) -> bool {
-        let of_rationing = 2.0 * self.full.interval().1 - 1.0;
-        !self.persists && self.half.interval().0 > of_rationing.max(0.0)
+        !self.persists && self.half.interval().0 > self.of_rationing()
+    }
+
+    /// The most that a target that answers so many a second would lose at half the rate, by what was lost at the full one.
+    fn of_rationing(&self) -> f64 {
+        (2.0 * self.full.interval().1 - 1.0).max(0.0)
     }
 }
 
@@ -148,6 +159,11 @@ struct Flight {
 }
 
 impl Flight {
+    /// It alone as a count.
+    fn count(&self) -> LossCount {
+        LossCount { sent: 1, answered: u32::from(self.answered.is_some()) }
+    }
+
     /// The round-trip time that an answer at this time shows.
     fn rtt(&self, answered: Time) -> Time {
         self.trip.unwrap_or(answered.saturating_sub(self.sent) / self.kind.round_trips())
@@ -176,6 +192,8 @@ pub struct Scan {
     size_counts: bool,
     /// Packets sent when that became clear.
     clear_at: u32,
+    /// Packets of blocks that left in pairs, one at half the rate and one at the full rate.
+    compared: u32,
     /// What is to be sent, and with which block.
     queue: VecDeque<(u16, Kind, usize)>,
     flights: Vec<Flight>,
@@ -192,7 +210,7 @@ pub struct Scan {
     checked: Option<RateCheck>,
     rtt: Rtt,
     heard: Option<Time>,
-    open: bool,
+    opening: Opening,
     /// The latest probe that was answered, and how many were answered after a later one.
     latest: usize,
     reordered: u32,
@@ -202,6 +220,7 @@ impl Scan {
     /// A scan that has sent nothing yet.
     #[must_use]
     pub fn new(config: ScanConfig, rng: ChaCha8Rng) -> Self {
+        let opening = Opening::new(config.split || config.kind == Kind::OldSegment);
         let mut scan = Self {
             config,
             rng,
@@ -210,6 +229,7 @@ impl Scan {
             evidence: None,
             size_counts: false,
             clear_at: 0,
+            compared: 0,
             queue: VecDeque::new(),
             flights: Vec::new(),
             blocks: Vec::new(),
@@ -221,15 +241,14 @@ impl Scan {
             checked: None,
             rtt: Rtt::default(),
             heard: None,
-            open: false,
+            opening,
             latest: 0,
             reordered: 0,
         };
         scan.config.sizes.sort_unstable();
         scan.config.sizes.dedup();
-        if scan.config.split || scan.config.kind == Kind::OldSegment {
-            scan.queue.push_back((44, Kind::Syn, 0));
-        }
+        debug_assert_eq!(scan.blocks.len(), OPENING);
+        scan.blocks.push(Block { counts: false, slower: 0.0 });
         scan.cover();
         scan
     }
@@ -339,6 +358,39 @@ impl Scan {
         });
         let Place { below, above, low, high, .. } = best;
         Some(Threshold { below, above, low, high, evidence, safe: safe.map_or(below, |place| place.below.min(below)) })
+    }
+
+    /// The evidence that longer packets get lost more often, where it is enough, by whatever it is that they do: by how much a stake on it
+    /// has grown.
+    #[must_use]
+    pub const fn evidence(&self) -> Option<f64> {
+        self.evidence
+    }
+
+    /// Whether longer packets get lost more often, and nothing says why: neither is it known to be the scan's rate, nor not to be.
+    ///
+    /// Losses count that were too few, or came too late, for the evidence: those of the longest tenth of the sizes that are surely more than
+    /// those of the shortest, among packets that left together.
+    #[must_use]
+    pub fn leaves_open(&self) -> bool {
+        let by_rate = self.checked.is_some_and(|check| check.halvings > 0 || check.persists);
+        !by_rate && !self.size_counts && (self.evidence.is_some() || self.longest_lose_more())
+    }
+
+    fn longest_lose_more(&self) -> bool {
+        let sizes: Vec<u16> = self.passing().collect();
+        let tenth = sizes.len().div_ceil(10).min(sizes.len() / 2);
+        let ends = [&sizes[..tenth], &sizes[sizes.len() - tenth..]];
+        let mut blocks: BTreeMap<usize, [LossCount; 2]> = BTreeMap::new();
+        for flight in self.counted() {
+            let Some(end) = ends.iter().position(|end| end.contains(&flight.size)) else { continue };
+            let count = &mut blocks.entry(flight.block).or_default()[end];
+            *count = count.plus(flight.count());
+        }
+        let together = blocks.into_values().filter(|[short, long]| short.sent > 0 && long.sent > 0);
+        let [short, long] =
+            together.fold([LossCount::default(); 2], |sum, [short, long]| [sum[0].plus(short), sum[1].plus(long)]);
+        long.interval_at(SURELY).0 > short.interval_at(SURELY).1
     }
 
     /// Counts of the sizes that get through.
@@ -451,16 +503,19 @@ impl Scan {
         self.flights.last().map_or(Time::ZERO, |flight| flight.sent + gap)
     }
 
-    /// Until when the handshake that old segments need is waited for.
-    fn handshake_until(&self) -> Option<Time> {
-        let needed = self.config.kind == Kind::OldSegment || self.config.split;
-        let syn = self.flights.first().filter(|_| needed && !self.open && self.flights.len() == 1)?;
-        Some(syn.sent + Rtt::UNKNOWN)
+    /// Sends a probe.
+    fn launch(&mut self, (size, kind, block): (u16, Kind, usize), now: Time) -> Probe {
+        let id = self.packets();
+        self.flights.push(Flight { size, kind, sent: now, block, answered: None, trip: None });
+        Probe { id, kind, ip_len: size, ttl: None, flow: 0 }
     }
 }
 
 impl Machine for Scan {
     fn poll_probe(&mut self, now: Time) -> Option<Probe> {
+        if let Some(opening) = self.poll_opening(now) {
+            return opening;
+        }
         if self.queue.is_empty() && !self.over {
             self.asked = now;
             if self.due().is_some_and(|due| due <= now) {
@@ -472,30 +527,19 @@ impl Machine for Scan {
                 self.plan_ahead();
             }
         }
-        if let Some(until) = self.handshake_until() {
-            if now < until {
-                return None;
-            }
-            if self.config.kind == Kind::Echo {
-                // The target has changed its mind: echoes alone.
-                self.config.split = false;
-                self.queue.iter_mut().for_each(|item| item.1 = Kind::Echo);
-            }
-        }
         if self.not_before() > now {
             return None;
         }
-        let (size, kind, block) = self.queue.pop_front()?;
-        let id = self.packets();
-        self.flights.push(Flight { size, kind, sent: now, block, answered: None, trip: None });
-        Some(Probe { id, kind, ip_len: size, ttl: None, flow: 0 })
+        let item = self.queue.pop_front()?;
+        Some(self.launch(item, now))
     }
 
     fn handle(&mut self, answer: &Answer) {
         let index = answer.id as usize;
         let Some(flight) = self.flights.get_mut(index).filter(|flight| flight.answered.is_none()) else { return };
+        let (kind, block) = (flight.kind, flight.block);
         match answer.said {
-            ProbeAnswer::Open { sack, .. } if flight.kind == Kind::Syn => self.open |= sack,
+            ProbeAnswer::Open { .. } | ProbeAnswer::Refused if kind == Kind::Syn => {}
             ProbeAnswer::Timed { trip } => {
                 flight.trip = Some(trip);
                 return;
@@ -510,18 +554,17 @@ impl Machine for Scan {
             _ => return,
         }
         flight.answered = Some(answer.at);
+        self.hear_opening((kind, block), answer);
         self.reordered += u32::from(index < self.latest);
         self.latest = self.latest.max(index);
     }
 
     fn wakeup(&self) -> Option<Time> {
         if self.over {
-            None
-        } else if self.queue.is_empty() {
-            self.due()
-        } else {
-            Some(self.handshake_until().unwrap_or_else(|| self.not_before()))
+            return None;
         }
+        let sizes = || if self.queue.is_empty() { self.due() } else { Some(self.not_before()) };
+        self.opening_due().or_else(sizes)
     }
 
     fn is_done(&self) -> bool {

@@ -6,8 +6,13 @@ use rand::RngExt as _;
 const CLEAR: f64 = 1000.0;
 /// A loss of the longest packets below which nobody need care: a scan that can rule more out ends.
 const HARMLESS: f64 = 0.005;
+/// With fewer packets than this it isn't worth to go on: but as long as there are as many, neither few so far nor few that a quick scan
+/// has left are a reason to end.
+const FEWEST: u32 = 40;
 /// So improbably is a size taken for one on the other side of the place.
 const PROBABLY: f64 = 0.1;
+/// From this loss on it takes many packets to tell it from the rate's.
+const LARGE: f64 = 0.25;
 /// It is narrowed down until the place and its neighbours are so probable.
 const NARROW: f64 = 0.995;
 /// Only losses of echoes from here on are split into both directions more exactly than the scan itself does it.
@@ -86,12 +91,12 @@ impl Scan {
         let harmless = longest.interval_at(0.999).1 < HARMLESS;
         // The last look before all must be quick comes just then, and leaves room for the question whether it is the rate.
         let until = match self.config.quick.saturating_sub(self.packets() + self.config.quick / 24) {
-            left @ 40.. => left,
+            left @ FEWEST.. => left,
             // Some are kept for that.
             _ => self.left().saturating_sub(RESERVE.min(self.config.most / 10)),
         };
-        let block = (self.packets() / 4).max(self.config.quick / 8).min(until);
-        if self.evidence.is_some() || harmless || block < 40 {
+        let block = (self.packets() / 4).max(self.config.quick / 8).max(FEWEST).min(until);
+        if self.evidence.is_some() || harmless || block < FEWEST {
             return false;
         }
         // The shortest and the longest, and those that are probably on the same side of the place as they are: so the
@@ -136,10 +141,13 @@ impl Scan {
         let Some((best, place)) = best else { return false };
         let neighbours = places.iter().skip(best.saturating_sub(1)).take(if best == 0 { 2 } else { 3 });
         let near: f64 = neighbours.map(|place| place.weight).sum();
-        let limit = if self.clear_at <= self.config.quick { self.config.quick } else { self.config.most };
+        // What a large loss took to be told from the rate's isn't taken off the place.
+        let compared = if place.high.loss() >= LARGE { self.compared } else { 0 };
+        let quick = self.config.quick.saturating_add(compared).min(self.config.most);
+        let limit = if self.clear_at <= self.config.quick { quick } else { self.config.most };
         let left = limit.saturating_sub(self.packets() + if self.config.loose { LOOSE } else { 0 });
         let block = ((3.0 / place.high.loss().max(1e-3)) as u32).clamp(100, 400).min(left);
-        if near >= NARROW || block < 40 {
+        if near >= NARROW || block < FEWEST {
             return false;
         }
         // Beside them the ends, which show how much gets lost meanwhile.
@@ -152,7 +160,7 @@ impl Scan {
 
     /// Of a large loss, more of the longest both ways.
     fn plan_split(&mut self) -> bool {
-        if !self.config.split || !self.open || self.config.kind != Kind::Echo {
+        if !self.config.split || !self.opening.stands() || self.config.kind != Kind::Echo {
             return false;
         }
         let Some(long) = self.passing().last() else { return false };

@@ -1,6 +1,6 @@
 //! Whether it is the scan's own rate that loses packets.
 
-use super::{Flight, RateCheck, Scan, Stage};
+use super::{Block, Flight, OPENING, RateCheck, Scan, Stage};
 use crate::{LossCount, Time, likelihood_ratio};
 
 /// More short packets than this share must surely get lost before the scan asks whether its own rate is the cause.
@@ -20,10 +20,22 @@ const SURELY: u32 = 200;
 /// The loss is taken for the same at both rates from this share of the way on from what a policer would still drop at half of it.
 const ALIKE: f64 = 1.0 / 3.0;
 
+impl Block {
+    /// Whether it shows what gets lost at half the rate.
+    fn is_slow(&self) -> bool {
+        self.slower > 0.0 && !self.counts
+    }
+
+    /// Whether it shows what gets lost at the full rate, behind such a block.
+    fn is_behind_slow(&self) -> bool {
+        self.slower > 0.0 && self.counts
+    }
+}
+
 impl Scan {
     /// Whether probes that check the rate are on their way.
     pub(super) fn checks_rate(&self) -> bool {
-        self.blocks.iter().any(|block| block.slower > 0.0)
+        self.blocks.iter().any(Block::is_slow)
     }
 
     /// Where short packets get lost: do they at half the rate, too?
@@ -34,9 +46,7 @@ impl Scan {
                 let short = self.known().filter(|(flight, block)| {
                     flight.size == short && (block.slower > 0.0) == slow && (block.counts || flight.block >= checking)
                 });
-                short.fold(LossCount::default(), |sum, (flight, _)| {
-                    sum.plus(LossCount { sent: 1, answered: u32::from(flight.answered.is_some()) })
-                })
+                short.fold(LossCount::default(), |sum, (flight, _)| sum.plus(flight.count()))
             };
             return self.judge_rate(of_blocks(false), of_blocks(true), false);
         }
@@ -54,13 +64,17 @@ impl Scan {
 
     /// Where it is clear that long packets get lost: do they at half as many bytes a second, too? A policer counts bytes, so that long
     /// packets are too many for it where short ones aren't.
+    ///
+    /// The first look is at packets at half the rate alone. Of a large loss the few that were lost by then are too few to say what
+    /// a policer would still drop, so that as many at the full rate go behind each later block: what drops the slow ones has no burst
+    /// left to let those pass.
     pub(super) fn plan_rate_of_long(&mut self) -> bool {
         let Some(place) = self.best_place().filter(|_| self.evidence.is_some()) else { return false };
-        let slow = self.known().filter(|(_, block)| block.slower > 0.0);
-        let half = slow.fold(LossCount::default(), |sum, (flight, _)| {
-            sum.plus(LossCount { sent: 1, answered: u32::from(flight.answered.is_some()) })
-        });
-        let full = place.high;
+        let slow = self.known().filter(|(_, block)| block.is_slow());
+        let half = slow.fold(LossCount::default(), |sum, (flight, _)| sum.plus(flight.count()));
+        let behind = self.behind_slow();
+        // What was counted before had been lost more often than usual when it got clear.
+        let full = if behind.sent > 0 { behind } else { place.high };
         let of_policer = (2.0 * full.loss() - 1.0).max(0.0);
         let alike = half.loss() >= of_policer + (full.loss() - of_policer) * ALIKE;
         if half.sent >= SURELY && !alike && is_caused(full, half) {
@@ -71,18 +85,47 @@ impl Scan {
         self.size_counts = alike && check.is_ruled_out();
         let quick = self.config.quick.saturating_sub(self.packets()).max(FEWEST_LONG);
         let quick = if self.clear_at < self.config.quick && half.sent == 0 { quick } else { MOST_LONG };
-        let block =
-            ((LOST_AGAIN / full.loss().max(1e-3)) as u32).clamp(FEWEST_LONG, MOST_LONG).min(quick).min(self.left());
-        if self.size_counts || half.sent >= 3 * MOST_LONG || block < FEWEST_LONG / 2 {
+        let few = ((LOST_AGAIN / full.loss().max(1e-3)) as u32).clamp(FEWEST_LONG, MOST_LONG).min(quick);
+        // Only where so many get lost does it count how many exactly.
+        let both = half.sent > 0 && check.of_rationing() > 0.0;
+        let block = if both { few.max(half.sent).min(MOST_LONG).min(self.left() / 2) } else { few.min(self.left()) };
+        let enough = half.sent >= 3 * MOST_LONG && !(both && alike);
+        if self.size_counts || enough || block < FEWEST_LONG / 2 {
             self.blocks.iter_mut().for_each(|block| block.slower = 0.0);
             return false;
         }
         let long: Vec<u16> = self.passing().filter(|size| *size >= place.above).collect();
         let mean = |sizes: &[u16]| sizes.iter().map(|size| f64::from(*size)).sum::<f64>() / sizes.len().max(1) as f64;
         let of_first: Vec<u16> = self.of_first_block().map(|flight| flight.size).collect();
-        let slower = 2.0 * (mean(&long) / mean(&of_first).max(1.0)).max(1.0);
-        self.send(long.into_iter().cycle().take(block as usize).collect(), false, slower);
+        let as_many_bytes = (mean(&long) / mean(&of_first).max(1.0)).max(1.0);
+        let sizes: Vec<u16> = long.into_iter().cycle().take(block as usize).collect();
+        self.send(sizes.clone(), false, 2.0 * as_many_bytes);
+        if both {
+            self.compared += 2 * block;
+            self.send(sizes, true, as_many_bytes);
+        }
         true
+    }
+
+    /// The probes at the full rate behind those at half of it, from the first loss of both on: what a policer lets pass before is its burst,
+    /// which the slow ones may have left.
+    fn behind_slow(&self) -> LossCount {
+        let mut losing = None;
+        let mut sum = LossCount::default();
+        for (flight, block) in self.known() {
+            let slow = match (block.is_slow(), block.is_behind_slow()) {
+                (true, _) => flight.block,
+                (_, true) => flight.block.saturating_sub(1),
+                _ => continue,
+            };
+            if block.is_behind_slow() && losing == Some(slow) {
+                sum = sum.plus(flight.count());
+            }
+            if flight.answered.is_none() {
+                losing = Some(slow);
+            }
+        }
+        sum
     }
 
     /// Begins anew at half the rate if packets got lost by the rate; tells whether it does.
@@ -103,9 +146,16 @@ impl Scan {
         again
     }
 
-    /// The mean time from one probe to the next in the first block that counts.
+    /// The mean time from one probe to the next in the first block that counts; where it is the very first, with what it waited for after
+    /// a packet that opened a connection: else the burst that leaves at once would make the rate a larger one.
     pub(super) fn gap_so_far(&self) -> Time {
-        let times: Vec<Time> = self.of_first_block().map(|flight| flight.sent).collect();
+        let first = self.of_first_block().next().filter(|first| first.block == OPENING + 1);
+        let before = |flight: &&Flight| {
+            let answered = |first: &Flight| flight.answered.is_some_and(|at| at <= first.sent);
+            flight.block == OPENING && first.is_some_and(answered)
+        };
+        let opener = self.flights.iter().rfind(before);
+        let times: Vec<Time> = opener.into_iter().chain(self.of_first_block()).map(|flight| flight.sent).collect();
         let (Some(first), Some(last)) = (times.first(), times.last()) else { return self.gap };
         last.saturating_sub(*first) / u32::try_from(times.len().max(2) - 1).unwrap_or(1)
     }

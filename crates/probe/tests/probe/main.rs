@@ -5,6 +5,7 @@ mod common;
 mod flows;
 mod forgeries;
 mod manners;
+mod opening;
 mod scan;
 mod search;
 mod trace;

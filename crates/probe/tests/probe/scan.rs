@@ -184,6 +184,56 @@ fn loss_at_a_target_that_rations_its_answers_is_never_said_to_be_not_by_the_rate
     assert!(open > 0, "each was shown to be by the rate");
 }
 
+/// All sizes that the command tries by itself, of a path of 1500 bytes.
+fn usual() -> Vec<u16> {
+    [68, 128, 256, 384, 512].into_iter().chain((576..=1500).step_by(12)).collect()
+}
+
+/// A path of 1500 bytes, and the scan of its echoes alone.
+fn whole(net: Net, seed: u64) -> (Net, Scan) {
+    let echoes = ScanConfig { pmtu: 1500, split: false, ..config(usual()) };
+    (Net { links: vec![Link::mtu(1500); 3], ..net }, Scan::new(echoes, rng(seed)))
+}
+
+#[test]
+fn a_large_loss_of_the_few_longest_sizes_is_told_from_the_scans_own_rate() {
+    for (above, loss) in [(1400, [0.6, 0.6]), (1480, [0.6, 0.6]), (1480, [0.5, 0.0]), (1480, [0.9, 0.0])] {
+        for seed in 0..10 {
+            let (mut net, mut scan) = whole(lossy(seed, 1300, [0.0; 2]), seed);
+            (net.links[1].loss_above, net.links[1].loss) = (above, loss);
+            run(&net, &mut scan);
+            let found = scan.threshold();
+            let right = found.is_some_and(|found| found.below <= above + 12 && found.above > above - 12);
+            assert!(right, "{above}, {loss:?}, {seed}: {found:?}, {:?}", scan.rate_check());
+        }
+    }
+}
+
+#[test]
+fn the_burst_that_a_policer_has_saved_up_makes_no_loss_by_size() {
+    for (burst, mbit) in [(50e3, 0.5), (100e3, 1.5), (50e3, 3.1), (50e3, 4.7)] {
+        for seed in 0..5 {
+            let (mut net, mut scan) = whole(lossy(seed, 1300, [0.0; 2]), seed);
+            net.links[1].police_bytes = Some((burst, mbit * 1e6 / 8.0));
+            run(&net, &mut scan);
+            assert_eq!(scan.threshold(), None, "{burst} at {mbit}, {seed}: {:?}", scan.rate_check());
+        }
+    }
+}
+
+#[test]
+fn a_scan_with_nothing_left_for_quickness_goes_on_while_it_may_send() {
+    for (quick, most) in [(0, 5000), (100, 5000), (200, 350), (245, 245)] {
+        for seed in 0..5 {
+            let few = ScanConfig { quick, most, first: 105, split: false, loose: false, ..config(fine()) };
+            let mut scan = Scan::new(few, rng(seed));
+            run(&lossy(seed, 1300, [0.4, 0.3]), &mut scan);
+            let clear = scan.evidence();
+            assert!(clear.is_some(), "{quick} of {most}, {seed}: {} packets, {:?}", scan.packets(), scan.sizes());
+        }
+    }
+}
+
 #[test]
 fn exactly_so_many_packets_leave_as_were_asked_for_where_no_size_is_too_long() {
     for many in [10, 20, 200] {

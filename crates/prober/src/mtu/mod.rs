@@ -15,8 +15,9 @@ mod words;
 
 pub use answer::{ClampAnswer, FlowsAnswer, HintAnswer, HopAnswer, MtuAnswer, ReverseCost, SearchAnswer, SizeAnswer};
 pub use scan::ScanRequest;
-pub use scan_answer::{GainAnswer, LooseAnswer, RateCheckAnswer, ScanAnswer, ThresholdAnswer};
+pub use scan_answer::{GainAnswer, LooseAnswer, OpenScan, RateCheckAnswer, ScanAnswer, ThresholdAnswer};
 pub use search::{SearchRun, SearchScope, search};
+pub(crate) use words::no_connection;
 pub use words::unanswered;
 
 use crate::ProbeOptions;

@@ -2,8 +2,8 @@
 
 use super::MtuEvent;
 use super::answer::{MtuAnswer, SizeAnswer};
-use super::scan_answer::{GainAnswer, LooseAnswer, RateCheckAnswer, ScanAnswer, ThresholdAnswer};
-use super::words::{narrower, unanswered};
+use super::scan_answer::{GainAnswer, LooseAnswer, OpenScan, RateCheckAnswer, ScanAnswer, ThresholdAnswer};
+use super::words::{narrower, no_connection, unanswered};
 use crate::ProbeOptions;
 use crate::driver::{Cost, DEFAULT_PPS, Driver};
 use crate::options::within;
@@ -24,6 +24,10 @@ const LEAST_OF_EACH: u32 = 4;
 /// Packets with those of the search within which a frequent loss is told, and a rare one; and with those that split it
 /// into both directions.
 const QUICK: u32 = 1000;
+/// Fewer than this are too few to go on with.
+const FEW: u32 = 200;
+/// At least so many of them come behind those before the first look.
+const BEHIND_FIRST: u32 = 400;
 const MOST: u32 = 6000;
 const MOST_IN_ALL: u32 = 20_000;
 /// A scan takes no more than this share of the narrowest link, where that is slow enough to be known.
@@ -91,6 +95,8 @@ pub(super) struct FinishedScan {
     /// The size that brings most with a loss-based control, and by how much more than the largest that gets through.
     best: u16,
     gain: Goodput,
+    /// Packets of its own that were allowed.
+    most: u32,
     rate: BitsPerSecond,
     ip: IpAddr,
 }
@@ -122,28 +128,43 @@ pub(super) fn scan(
     // An MSS was heard of only if the target accepts connections.
     let split = driver.kinds().contains(&Kind::OldSegment) && report.mss.is_some();
     let passing = u32::try_from(sizes.iter().filter(|size| **size <= pmtu).count()).unwrap_or(u32::MAX);
-    // The acknowledgement that completes a handshake is a packet, too.
-    let before = before_cost.packets + u32::from(split || kind == Kind::OldSegment);
+    // The acknowledgement that completes a handshake is a packet, too, and of few the segment that shows that it did.
+    let handshake = 1 + u32::from(request.most.is_some());
+    let before = before_cost.packets + if split || kind == Kind::OldSegment { handshake } else { 0 };
     let bearable = (f64::from(pps) * LONGEST) as u32;
     let left = |most: u32| request.most.unwrap_or(most.min(bearable)).saturating_sub(before).max(1);
     events(MtuEvent::Scanning { packets: left(MOST), per_second: pps });
+    let first = FIRST.max(passing.saturating_mul(LEAST_OF_EACH)).min(left(MOST));
     let config = ScanConfig {
         sizes,
         pmtu,
         kind,
         split,
         loose: !target.ip.is_ipv6(),
-        first: FIRST.max(passing.saturating_mul(LEAST_OF_EACH)).min(left(MOST)),
-        quick: left(MOST).min(QUICK.saturating_sub(before)),
+        first,
+        // However much the search took: a scan that ends behind its first look says nothing.
+        quick: left(MOST).min(QUICK.saturating_sub(before).max(first + BEHIND_FIRST)),
         most: left(MOST),
         most_in_all: left(MOST_IN_ALL),
     };
-    let mut scan = Scan::new(config, options.rng(1));
+    let mut scan = Scan::new(config, options.rng(1)).with_rtt(report.rtt.min());
     let cost = driver.run_watched(target, &mut scan, LIMIT, &mut |packets| events(MtuEvent::Scanned { packets }))?;
+    if scan.lacks_connection() {
+        return Err(no_connection(target));
+    }
     let headers = if target.ip.is_ipv6() { 60 } else { 40 };
     let rtt = report.rtt.min().unwrap_or(Duration::from_millis(1));
     let (best, gain) = best(&scan, kind, pmtu, headers, rtt, request.rate);
-    Ok(FinishedScan { scan, cost: before_cost.plus(cost), own: cost, best, gain, rate: request.rate, ip: target.ip })
+    Ok(FinishedScan {
+        scan,
+        cost: before_cost.plus(cost),
+        own: cost,
+        best,
+        gain,
+        most: left(MOST),
+        rate: request.rate,
+        ip: target.ip,
+    })
 }
 
 /// Packets a second that leave a slow line room, by how long it takes for one, seconds.
@@ -213,8 +234,19 @@ impl FinishedScan {
         if self.scan.threshold().is_some() {
             answer.search.kind = PathKind::SizeDependentLoss;
             answer.search.advice = vec![narrower(self.ip, u64::from(self.best))];
+        } else if self.open().is_some() && matches!(answer.search.kind, PathKind::Clean | PathKind::IcmpBlocked) {
+            answer.search.kind = PathKind::Inconclusive;
         }
         answer
+    }
+
+    /// Why the path can't be called clean.
+    fn open(&self) -> Option<OpenScan> {
+        let silent = self.scan.sizes().iter().all(|row| row.count.answered == 0);
+        match silent {
+            true => Some(OpenScan::Unanswered),
+            false => self.scan.leaves_open().then_some(OpenScan::LongLoseMore),
+        }
     }
 
     fn answer(&self) -> ScanAnswer {
@@ -243,12 +275,15 @@ impl FinishedScan {
         let Goodput { loss_based, rate_based } = self.gain;
         ScanAnswer {
             threshold: self.scan.threshold().map(threshold),
+            evidence: self.scan.evidence(),
             without_df: self.scan.loose().map(loose),
             rate_check: self.scan.rate_check().map(rate_check),
             loss_forward: self.scan.directions().map(|found| found.forward),
             loss_reverse: self.scan.directions().map(|found| found.reverse),
             gain: GainAnswer { loss_based, rate_based, assumed_rate_bps: self.rate.get() },
             sizes_left_out: self.scan.left_out(),
+            open: self.open(),
+            spent: self.scan.packets() + FEW >= self.most,
             packets: self.own.packets,
             seconds: self.own.time.as_secs_f64(),
         }

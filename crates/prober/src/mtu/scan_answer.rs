@@ -7,6 +7,9 @@ use serde::Serialize;
 pub struct ScanAnswer {
     /// Where loss begins, if it depends on the size.
     pub threshold: Option<ThresholdAnswer>,
+    /// The odds for longer packets being lost more often, by their size or by the scan's rate, where they are enough to say so. Without a
+    /// [`threshold`](Self::threshold) it is open which of both it is, or it is the rate.
+    pub evidence: Option<f64>,
     /// Packets that routers may fragment.
     pub without_df: Option<LooseAnswer>,
     /// Whether the scan's own rate caused loss.
@@ -19,12 +22,27 @@ pub struct ScanAnswer {
     pub gain: GainAnswer,
     /// Sizes that were to be tried and weren't, for want of packets.
     pub sizes_left_out: usize,
+    /// Why the kind isn't what the search said, if it is open now.
+    #[serde(skip)]
+    pub open: Option<OpenScan>,
+    /// Whether all packets were sent that were allowed.
+    #[serde(skip)]
+    pub spent: bool,
     /// Packets of the scan alone.
     #[serde(skip)]
     pub packets: u32,
     /// Seconds of the scan alone.
     #[serde(skip)]
     pub seconds: f64,
+}
+
+/// Why a scan says of a path less than the search before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OpenScan {
+    /// Nothing was answered any more.
+    Unanswered,
+    /// Longer packets get lost more often, and nobody knows whether it is by their size.
+    LongLoseMore,
 }
 
 /// Where loss begins.

@@ -51,6 +51,14 @@ pub fn unanswered(target: &Target, report: &SearchReport) -> Problem {
     }
 }
 
+/// That a target was searched by packets of a connection, and another one for a scan didn't come about.
+pub(crate) fn no_connection(target: &Target) -> Problem {
+    let what = format!("{} ({}) no longer accepts a TCP connection at port {}", target.name, target.ip, target.port);
+    Problem::new(Fault::Remote, what)
+        .because("it did when its path was searched, and sizes are scanned by packets of a connection: it limits new ones, or too much gets lost")
+        .hint("try again, or name another TCP port that is open there, as HOST:PORT")
+}
+
 /// Who says that packets to the target go no further.
 pub(super) fn refusal(target: &Target, report: &SearchReport) -> Option<RefusalAnswer> {
     report.refusal.map(|said| RefusalAnswer::of(said, target.ip.is_ipv6(), None))

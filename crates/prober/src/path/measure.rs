@@ -2,6 +2,7 @@
 
 use crate::ProbeOptions;
 use crate::driver::{Cost, Driver};
+use crate::mtu::no_connection;
 use crate::target::Target;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -166,10 +167,13 @@ impl Prober<'_> {
             most: probes,
             most_in_all: probes,
         };
-        let mut scan = Scan::new(config, self.options.rng(stream));
+        let mut scan = Scan::new(config, self.options.rng(stream)).with_rtt(self.report.rtt.min());
         let options = ProbeOptions { pps: Some(pps), ..self.options.clone() };
         let mut driver = Driver::open_with_burst(self.target.ip.is_ipv6(), &options, 1, self.cancel)?;
         let cost = driver.run(self.target, &mut scan, LIMIT)?;
+        if scan.lacks_connection() {
+            return Err(no_connection(self.target));
+        }
         Ok((scan, cost))
     }
 

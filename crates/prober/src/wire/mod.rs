@@ -50,12 +50,25 @@ pub(crate) struct Connection {
     count: u32,
     /// Bytes of new data that were sent.
     pub(crate) sent: u32,
+    /// Whether the target is known to have the connection: it named old data, or sent new data.
+    pub(crate) stands: bool,
+    /// When the handshake was completed, as far as we know; the packet that did may be lost.
+    pub(crate) completed: Time,
 }
+
+/// The packet that completes a handshake is sent again no sooner.
+const COMPLETED_AGAIN: Time = Time::from_millis(20);
 
 impl Connection {
     /// One that isn't open yet, with our first sequence number.
     pub(crate) const fn new(isn: u32) -> Self {
-        Self { isn, ack: None, count: 0, sent: 0 }
+        Self { isn, ack: None, count: 0, sent: 0, stands: false, completed: Time::ZERO }
+    }
+
+    /// Whether the packet that completes the handshake goes ahead of an old segment once more: as long as the target hasn't had it, old
+    /// segments aren't answered as such, and don't complete it.
+    pub(crate) fn wants_completion(&self, at: Time) -> bool {
+        self.ack.is_some() && !self.stands && at >= self.completed + COMPLETED_AGAIN
     }
 
     /// The sequence number of a SYN with data that is going to be refused: no two are nearer than what one may carry.

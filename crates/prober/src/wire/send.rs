@@ -216,7 +216,7 @@ impl Wire {
     pub(crate) fn complete(&self, ends: &Endpoints, connection: &Connection) {
         let (Some(tcp), Some(ack)) = (&self.tcp, connection.ack) else { return };
         let bytes = segment(ends, tcp.main.port(), connection.isn.wrapping_add(1), ack, TcpFlags::ACK).to_bytes();
-        // A lost one costs nothing: every old segment acknowledges the same.
+        // A lost one is sent again, by who asked for the connection or before old segments.
         let _ = tcp.socket.send(SocketAddr::new(ends.target, 0), &bytes, None);
     }
 

@@ -1,6 +1,6 @@
 use crate::edge::say;
 use wt_probe::PathKind;
-use wt_prober::mtu::{MtuAnswer, SearchAnswer};
+use wt_prober::mtu::{MtuAnswer, OpenScan, SearchAnswer};
 
 /// What searches found, host by host; of several also which of them nothing is known of, and why.
 pub(super) fn show(answers: &[MtuAnswer]) {
@@ -19,10 +19,11 @@ fn show_host(answer: &MtuAnswer, hosts: usize) {
     let bound = if search.pmtu_at_least { "at least" } else { "up to" };
     say!("{} ({address}): packets of {bound} {pmtu} bytes get through", search.target);
     let scanned = answer.scan.as_ref().and_then(|scan| scan.threshold);
+    let open = answer.scan.as_ref().and_then(|scan| scan.open).filter(|_| search.kind == PathKind::Inconclusive);
     say!(
         "  {}",
         scanned.map_or_else(
-            || sentence(search, pmtu),
+            || open.map_or_else(|| sentence(search, pmtu), |open| sentence_of_open(open).to_owned()),
             |found| {
                 let (high, low) = (found.loss_above * 100.0, found.loss_below * 100.0);
                 format!(
@@ -60,6 +61,14 @@ fn show_host(answer: &MtuAnswer, hosts: usize) {
     // A scan tells its own behind the table.
     for line in search.advice.iter().filter(|_| scanned.is_none()) {
         say!("  to do: {line}");
+    }
+}
+
+/// What a scan leaves open, where the search had found nothing wrong.
+const fn sentence_of_open(open: OpenScan) -> &'static str {
+    match open {
+        OpenScan::Unanswered => "inconclusive: the search's packets were answered, and none of the scan's",
+        OpenScan::LongLoseMore => "inconclusive: longer packets get lost more often, perhaps by the scan's own rate",
     }
 }
 

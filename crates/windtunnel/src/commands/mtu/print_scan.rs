@@ -1,6 +1,6 @@
 use std::fmt::Write as _;
 use wt_probe::LossCount;
-use wt_prober::mtu::{ScanAnswer, SearchAnswer};
+use wt_prober::mtu::{OpenScan, ScanAnswer, SearchAnswer};
 use wt_report::{Axis, Chart, Rule, Series};
 use wt_units::BitsPerSecond;
 
@@ -77,9 +77,9 @@ fn verdict(search: &SearchAnswer, scan: &ScanAnswer) -> String {
         let beyond = if dead { ", and longer packets don't get through" } else { "" };
         let from = search.sizes.iter().map(|row| row.size).min().unwrap_or_default();
         let could = unseen(search);
-        let open = scan.rate_check.filter(|check| check.of_long_packets && !check.ruled_out && check.halvings == 0);
-        let what = match open {
-            Some(_) => "longer packets get lost more often, perhaps by the scan's own rate",
+        let what = match scan.open {
+            Some(OpenScan::LongLoseMore) => "longer packets get lost more often, perhaps by the scan's own rate",
+            Some(OpenScan::Unanswered) => "nothing was answered: what gets lost can't be told",
             None => "no loss that depends on the size was found",
         };
         return format!("from {from} to {best} bytes {what}{beyond}\n{could}{more}{cost}");
@@ -152,6 +152,9 @@ fn asides(search: &SearchAnswer, scan: &ScanAnswer) -> String {
         let what = match (check.persists, check.halvings, check.ruled_out) {
             (false, _, true) if check.of_long_packets => {
                 "long packets get lost at half the rate, too: it isn't the scan's"
+            }
+            (false, 0, false) if check.of_long_packets && !scan.spent => {
+                "long packets get lost more often than short ones; whether that is the scan's own rate is open: a policer would do the same"
             }
             (false, 0, false) if check.of_long_packets => {
                 "long packets get lost more often than short ones; whether that is the scan's own rate is open, for want of packets"
