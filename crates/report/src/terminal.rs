@@ -161,7 +161,7 @@ impl<'a> Page<'a> {
         if r.arms.iter().all(|arm| arm.delay_us.is_none()) || !r.measured.is_goodput() {
             columns.retain(|(_, cells)| cells[0] != "delay");
         }
-        // Those that matter least go first; one that is narrow enough for the room that they leave stays.
+        // Those that matter least go first; of those that matter most, one that is narrow enough for the room that is left stays.
         let all = columns.clone();
         let fits = |columns: &[(u8, Vec<String>)]| fixed(columns) + longest.min(LABEL) <= self.width;
         let mut most = 4;
@@ -169,7 +169,7 @@ impl<'a> Page<'a> {
             columns.retain(|(weight, _)| *weight < most);
             most -= 1;
         }
-        for weight in most + 1..=4 {
+        for weight in most + 1..=2 {
             let with: Vec<_> = all.iter().filter(|one| one.0 == weight || columns.contains(one)).cloned().collect();
             if fits(&with) {
                 columns = with;
