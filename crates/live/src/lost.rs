@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 use wt_load::{EndReport, Finish, LoadError};
 use wt_sys::netlink::Netlink;
-use wt_trial::{Cancel, Direction};
+use wt_trial::{Cancel, Direction, TunnelError};
 use wt_units::Settings;
 
 /// A network that is lost is waited for so long: what a reconnecting modem or a change of access point takes.
@@ -49,6 +49,21 @@ pub(crate) fn missing_here(address: IpAddr) -> Option<LostNetwork> {
     }
     let what = if first.up { "has no signal" } else { "is down" };
     lost(format!("the interface {} towards {address} {what}", first.name))
+}
+
+/// What is made where this host reaches an address, or what it lacks to; a change that the kernel refuses since a route or a device has
+/// gone in the same moment is no fault of the change.
+pub(crate) fn unless_lost<T>(
+    address: IpAddr,
+    make: impl FnOnce() -> Result<T, TunnelError>,
+) -> Result<Result<T, LostNetwork>, TunnelError> {
+    if let Some(lost) = missing_here(address) {
+        return Ok(Err(lost));
+    }
+    match make() {
+        Err(error @ TunnelError::Environment { .. }) => missing_here(address).map(Err).ok_or(error),
+        made => made.map(Ok),
+    }
 }
 
 /// What is missing, with the device over which the target was reached before: a route goes with its device.
@@ -146,6 +161,19 @@ mod tests {
         assert_eq!(missing_here("127.0.0.1".parse().unwrap()), None);
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         assert_eq!(lost_at(port), None);
+    }
+
+    #[test]
+    fn a_change_that_fails_while_the_network_is_there_is_no_loss() {
+        let own: IpAddr = "127.0.0.1".parse().unwrap();
+        let fault = || TunnelError::Environment { why: "add a route: Network is down".to_owned(), remedy: None };
+        assert!(matches!(unless_lost(own, || Err::<(), _>(fault())), Err(TunnelError::Environment { .. })));
+        assert!(matches!(unless_lost(own, || Ok(7)), Ok(Ok(7))));
+        // Where nothing is to be reached, nothing is made.
+        let nowhere: IpAddr = "0.0.0.1".parse().unwrap();
+        if missing_here(nowhere).is_some() {
+            assert!(unless_lost(nowhere, || -> Result<(), TunnelError> { panic!("it was made") }).unwrap().is_err());
+        }
     }
 
     #[test]

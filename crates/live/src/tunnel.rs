@@ -511,10 +511,10 @@ impl Tunnel for LiveTunnel {
         if let Some(name) = link.as_ref().and_then(|link| link["device"].as_str()) {
             self.device = Some(name.to_owned());
         }
-        if let Some(lost) = lost::missing_here(peer.ip()) {
-            return self.lost(lost, cancel);
-        }
-        let change = self.change(&spec.settings, spec.deadline)?;
+        let change = match lost::unless_lost(peer.ip(), || self.change(&spec.settings, spec.deadline))? {
+            Ok(change) => change,
+            Err(lost) => return self.lost(lost, cancel),
+        };
         let mut own = own_settings(&spec.settings, self.config.targets[self.turn].headers());
         let control = spec.settings.name(Knob::Cc).and_then(|name| self.config.controls.get(name)).cloned();
         let hits = |control: &Control| control.loaded.as_ref().map_or(0, |loaded| loaded.guard_hits());

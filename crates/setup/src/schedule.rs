@@ -36,6 +36,9 @@ pub struct ScheduleRequest {
     pub state_dir: Option<PathBuf>,
     /// Where monitoring reads; nothing means that nothing is written there.
     pub textfile: Option<PathBuf>,
+    /// Whether a change that isn't in force is refused though it is said what is to be timed, where changes can be read.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub only_in_force: bool,
     /// A unit that is started when the gain is gone, or can't be measured.
     pub on_failure: Option<String>,
     /// The program; nothing means the one that runs.
@@ -54,6 +57,7 @@ impl Default for ScheduleRequest {
             journal: None,
             state_dir: None,
             textfile: None,
+            only_in_force: false,
             on_failure: None,
             program: None,
         }
@@ -179,7 +183,7 @@ impl HostAccess {
         let said = request.by.clone().or_else(|| request.url.clone());
         let (change, url) = match (&request.change, said) {
             // Whoever says both needn't be able to read what root has changed.
-            (Some(change), Some(_)) if self.hidden().is_some() => {
+            (Some(change), Some(_)) if !request.only_in_force || self.hidden().is_some() => {
                 let id: wt_host::CheckpointId =
                     change.parse().map_err(|error: wt_host::CheckpointIdError| Problem::usage(error.to_string()))?;
                 (id.to_string(), None)

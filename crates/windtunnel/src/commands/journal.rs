@@ -1,6 +1,7 @@
 //! `windtunnel journal`: every trial ever run.
 
 use crate::cli::forms::give;
+use crate::cli::typed;
 use crate::cli::values::RateUnit;
 use crate::edge::{Exit, Outcome, Problem, note, say};
 use clap::{Args, Subcommand, ValueEnum};
@@ -358,11 +359,9 @@ fn export(journal: Option<PathBuf>, experiment: String, form: Form, samples: boo
     let request = ExportRequest { experiment, format: form.into(), samples, journal };
     journal::export(&request, std::io::stdout())?;
     if let Some(before) = journal::continued(&request)? {
-        let named = request.journal.as_ref().map(|path| path.to_string_lossy());
-        let named = named.map_or_else(String::new, |path| format!(" --journal {}", wt_units::shell_word(&path)));
-        note(&format!(
-            "it continues {before}, whose trials aren't in it: windtunnel journal export {before}{named} writes those"
-        ));
+        let command = format!("windtunnel journal export {before}");
+        let command = typed::naming_journal(&command, &before, request.journal.as_deref());
+        note(&format!("it continues {before}, whose trials aren't in it: {command} writes those"));
     }
     Ok(Exit::Done)
 }

@@ -71,6 +71,7 @@ pub(crate) fn run(args: &ScheduleArgs) -> Outcome {
         journal: args.journal.clone(),
         state_dir: args.state_dir.clone(),
         textfile: args.textfile.clone(),
+        only_in_force: true,
         on_failure: args.on_failure.clone(),
         program: None,
     };

@@ -18,7 +18,7 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 #[derive(Debug, Parser)]
 #[command(name = "windtunnel", version, propagate_version = true, verbatim_doc_comment)]
 pub(crate) struct Cli {
-    /// When to colour what people read: auto, always, never
+    /// When to colour: auto, always or never
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t, hide_possible_values = true)]
     color: screen::ColorMode,
     #[command(subcommand)]

@@ -173,7 +173,7 @@ pub(super) fn verified(report: &VerifyReport) {
     match (report.checked.len(), report.drift.is_empty()) {
         (0, _) => say!("No change is in force."),
         (count, true) => say!("{count} change(s) in force, and everything is as they made it."),
-        (_, false) => not_as_made(),
+        (_, false) => say!("Not everything is as it was made."),
     }
 }
 
@@ -199,17 +199,13 @@ pub(super) fn checked(report: &CheckReport) {
         }
         (count, true) => say!("{count} change(s) in force; what was changed holds."),
         (_, false) if !report.drift.is_empty() => {
-            not_as_made();
+            say!("Not everything is as it was made. Apply it again, or take the rest back: {} undo", own());
         }
         (_, false) => match slower {
             Some(change) => say!("Change {change} makes it slower. Take it back: {} undo {change}", own()),
             None => say!("What was measured may not hold here any more. Measure again: windtunnel settings prove"),
         },
     }
-}
-
-fn not_as_made() {
-    say!("Not everything is as it was made. Apply it again, or take the rest back: {} undo", own());
 }
 
 fn verdict(one: &VerdictCheck) {
