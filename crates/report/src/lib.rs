@@ -42,7 +42,7 @@ pub use html::{Filmstrip, Page};
 pub use overhead::{overhead_chart, overhead_text, overhead_words_text};
 pub use plain::ascii;
 pub use tables::{table_charts, table_text};
-pub use terminal::wrap;
+pub use terminal::{UNKNOWN_WIDTH, wrap};
 pub use tune::{
     AllTrials, Answer, AnswerAction, AnswerHost, AnswerStep, LimitedBy, LimitsReport, PlanStep, RetypedOptions, Run,
     RunFacts, Setting, TrialFigure, TuneInputs, TuneReport,

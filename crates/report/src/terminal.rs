@@ -13,8 +13,8 @@ const PLOT: usize = 15;
 const WITHOUT: &str = "without";
 /// The narrowest and the widest text that is written.
 const WIDTHS: std::ops::RangeInclusive<usize> = 40..=200;
-/// What is written into pipes and files: there sentences flow, commands and all.
-const UNKNOWN_WIDTH: usize = 100;
+/// Columns of what is written into pipes and files: there sentences flow, commands and all.
+pub const UNKNOWN_WIDTH: usize = 100;
 /// So short a label says nothing: other columns go first.
 const LABEL: usize = 24;
 

@@ -311,19 +311,16 @@ impl ScreenReport {
     /// What to type next, and where it is kept; in commands with these options.
     #[must_use]
     pub fn next(&mut self, options: &RetypedOptions) -> Vec<String> {
-        let journal = options.journal.as_ref().map_or_else(String::new, |journal| format!(" --journal {journal}"));
         let to_do = match (&mut self.confirmation, &self.confirm_by) {
             (Some(report), _) => {
                 report.retype(options);
                 Some(report.verdict.answer.lines[2].clone())
             }
-            (None, Some(command)) => {
-                let key = options.key_file.as_ref().map_or_else(String::new, |key| format!(" --key-file {key}"));
-                Some(format!("Do: {command}{key}{journal}"))
-            }
+            (None, Some(command)) => Some(format!("Do: {command}{}", options.to_measure())),
             (None, None) => None,
         };
-        to_do.into_iter().chain([format!("Kept: windtunnel report {}{journal}", self.stored.id)]).collect()
+        let id = &self.stored.id;
+        to_do.into_iter().chain([options.in_text(&format!("Kept: windtunnel report {id}"), id)]).collect()
     }
 
     /// Whether what came out is what the host has already.

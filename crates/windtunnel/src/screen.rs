@@ -5,9 +5,6 @@ use std::borrow::Cow;
 use std::io::IsTerminal as _;
 use std::sync::OnceLock;
 
-/// Columns where nobody says how many there are: a pipe, a file.
-const UNKNOWN: usize = 100;
-
 /// When to colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum ColorMode {
@@ -62,7 +59,7 @@ impl Screen {
         let dumb = of("TERM").is_some_and(|term| term == "dumb");
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"].into_iter().find_map(of);
         Self {
-            width: said.or(seen).unwrap_or(UNKNOWN),
+            width: said.or(seen).unwrap_or(wt_report::UNKNOWN_WIDTH),
             color: match MODE.get().copied().unwrap_or_default() {
                 ColorMode::Always => true,
                 ColorMode::Never => false,

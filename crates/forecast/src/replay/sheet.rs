@@ -71,7 +71,7 @@ impl Sheet {
     fn wrong(&self, row: usize, column: usize) -> Problem {
         let (line, cell) = (self.lines[row], &self.rows[row][column]);
         let name = self.columns.get(column).map_or("", String::as_str);
-        Problem::usage(format!("{}, line {line}, column {name}: {cell:?} can't be", self.file))
+        Problem::usage(format!("{}, line {line}, column {name}: {cell:?} is out of range, or no number", self.file))
     }
 
     /// What the figures of one row, from a column on, are of those of another, series by series.

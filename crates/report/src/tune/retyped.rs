@@ -1,5 +1,10 @@
 use super::TuneReport;
 
+/// Commands that read an experiment; its name follows.
+const READ: [&str; 5] = ["windtunnel report", "journal show", "journal export", "apply --verdict", "--holdback"];
+/// What goes on with one: that needs the server's key, too.
+const GO_ON: &str = "tune --resume";
+
 /// Options that a person must type again with each command about an experiment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RetypedOptions {
@@ -9,26 +14,36 @@ pub struct RetypedOptions {
     pub key_file: Option<String>,
 }
 
+impl RetypedOptions {
+    /// The options of a command that measures: ` --key-file FILE --journal FILE`, or nothing.
+    #[must_use]
+    pub fn to_measure(&self) -> String {
+        let key = self.key_file.as_ref().map_or_else(String::new, |file| format!(" --key-file {file}"));
+        key + &self.to_read()
+    }
+
+    /// Those of one that reads what was measured.
+    fn to_read(&self) -> String {
+        self.journal.as_ref().map_or_else(String::new, |file| format!(" --journal {file}"))
+    }
+
+    /// A text in which each command about the experiment has them, behind its name.
+    #[must_use]
+    pub fn in_text(&self, text: &str, id: &str) -> String {
+        let of_reading = READ.map(|command| (command, self.to_read()));
+        let all = of_reading.into_iter().chain([(GO_ON, self.to_measure())]);
+        all.fold(text.to_owned(), |text, (command, options)| {
+            let begun = format!("{command} {id}");
+            text.replace(&begun, &format!("{begun}{options}"))
+        })
+    }
+}
+
 impl TuneReport {
-    /// Adds the options to the commands that people are told to type: what reads the experiment needs its journal, what goes on
-    /// with it the key, too.
+    /// Adds the options to the commands that people are told to type.
     pub fn retype(&mut self, options: &RetypedOptions) {
-        let option = |name: &str, value: &Option<String>| {
-            value.as_ref().map_or_else(String::new, |value| format!(" {name} {value}"))
-        };
-        let journal = option("--journal", &options.journal);
-        let both = option("--key-file", &options.key_file) + &journal;
-        let commands = [("tune --resume", &both), ("windtunnel report", &journal), ("apply --verdict", &journal)];
-        let id = self.id.clone();
-        let add = |text: &mut String| {
-            for (command, more) in commands {
-                let begun = format!("{command} {id}");
-                if text.contains(&begun) {
-                    *text = text.replace(&begun, &format!("{begun}{more}"));
-                }
-            }
-        };
-        let Self { verdict, warnings, next, plan, .. } = self;
+        let Self { id, verdict, warnings, next, plan, .. } = self;
+        let add = |text: &mut String| *text = options.in_text(text, id);
         verdict.answer.lines.iter_mut().for_each(add);
         verdict.answer.steps.iter_mut().for_each(|step| add(&mut step.command));
         verdict.details.iter_mut().chain(warnings).chain(next).for_each(add);

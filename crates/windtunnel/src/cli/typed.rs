@@ -25,10 +25,7 @@ pub(crate) fn retyped(journal: Option<&Path>, key_file: Option<&Path>) -> Retype
 
 /// A text in which each command that reads the experiment names its journal, if that isn't the usual one.
 pub(crate) fn naming_journal(text: &str, id: &str, journal: Option<&Path>) -> String {
-    let Some(file) = retyped(journal, None).journal else { return text.to_owned() };
-    let begins = ["windtunnel report", "journal show", "journal export", "apply --verdict", "--holdback"]
-        .map(|word| format!("{word} {id}"));
-    begins.iter().fold(text.to_owned(), |text, begun| text.replace(begun, &format!("{begun} --journal {file}")))
+    retyped(journal, None).in_text(text, id)
 }
 
 /// The words behind the program's name, to be looked at: what isn't UTF-8 in them, as names of files may be, is replaced.
