@@ -14,6 +14,17 @@ pub fn default_path(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathB
     Some(UserFolder::Data.path(variable)?.join("windtunnel/journal.sqlite3"))
 }
 
+/// Refuses what no database can lie in: to SQLite a device or a pipe is an empty file, and it makes others beside it.
+pub(super) fn must_not_be_special(path: &Path) -> Result<(), JournalError> {
+    match std::fs::metadata(path) {
+        Ok(there) if !there.is_file() && !there.is_dir() => Err(JournalError::NotAJournal {
+            path: path.to_owned(),
+            why: "it is a device, a pipe or a socket".to_owned(),
+        }),
+        _ => Ok(()),
+    }
+}
+
 /// Makes an empty file for its owner only where there is none, and the directories above it.
 ///
 /// An existing file isn't opened here: to close it would drop the locks that another connection of this process holds

@@ -48,6 +48,7 @@ impl SqliteJournal {
     /// # Errors
     /// [`JournalError::Open`]; [`JournalError::NotAJournal`] and [`JournalError::Newer`] leave the file untouched.
     pub fn open(path: &Path) -> Result<Self, JournalError> {
+        file::must_not_be_special(path)?;
         file::make(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags).map_err(|e| database_error(path, &e))?;
@@ -62,6 +63,7 @@ impl SqliteJournal {
     /// [`JournalError::Open`], [`JournalError::NotAJournal`], [`JournalError::Newer`]; [`JournalError::Other`] for one of an
     /// older schema, which its own program has to bring up to date first.
     pub fn open_to_read(path: &Path) -> Result<Self, JournalError> {
+        file::must_not_be_special(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let open = |name: &Path, flags| {
             let connection = Connection::open_with_flags(name, flags).map_err(|e| database_error(path, &e))?;

@@ -119,6 +119,21 @@ fn a_journal_of_the_first_schema_is_brought_up_to_date() {
 }
 
 #[test]
+fn a_device_is_no_journal_and_gets_no_files_beside_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let device = dir.path().join("device");
+    std::os::unix::fs::symlink("/dev/null", &device).unwrap();
+    let socket = dir.path().join("socket");
+    let _listening = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    for path in [&device, &socket] {
+        for opened in [SqliteJournal::open(path), SqliteJournal::open_to_read(path)] {
+            assert!(matches!(opened, Err(JournalError::NotAJournal { .. })), "{opened:?}");
+        }
+    }
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2);
+}
+
+#[test]
 fn other_files_are_refused_and_left_untouched() {
     let dir = tempfile::tempdir().unwrap();
     let make = |name: &str, sql: &str| {
