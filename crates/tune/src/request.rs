@@ -37,7 +37,8 @@ pub struct TuneRequest {
     pub arms: Vec<NamedArm>,
     /// Settings fixed in every trial, the baseline's included.
     pub hold: Vec<Assignment>,
-    /// What it may cost at most; nothing means 150 s, but at least six or seven rounds of all settings, eight where a path is slow.
+    /// What it may cost at most; nothing means 150 s, but at least six or seven rounds of all settings, eight where a path is slow, and
+    /// more where a clear gain takes more.
     pub budget: Option<Budget>,
     /// How long each trial transfers; nothing means about 75 RTTs.
     #[serde(with = "duration_or_none")]

@@ -10,7 +10,7 @@ use super::hold::held_in;
 use super::measure::Start;
 use super::plan::Plan;
 use super::request::TuneRequest;
-use super::session::{PreparedExperiment, Session};
+use super::session::{PreparedExperiment, Session, enough_for_a_gain};
 use super::turns::RoundTurns;
 use super::{finish, open};
 use std::time::Duration;
@@ -76,7 +76,11 @@ impl<T: Tunnel> Session<'_, T> {
         let plan = self.plan_again(stored)?;
         let more = self.more_trials(&plan, stored);
         let paid = cut.as_ref().map_or(0, |cut| cut.done.len());
-        experiment.resume(Some(experiment.trials().saturating_add(paid).saturating_add(more)));
+        let mut most = experiment.trials().saturating_add(paid).saturating_add(more);
+        if self.request.budget.is_none() {
+            most = enough_for_a_gain(most, experiment.config());
+        }
+        experiment.resume(Some(most));
         if let Some(reason) = experiment.stop_reason() {
             let why = match reason {
                 StopReason::Budget => format!("{more} more trials have no room for a round"),

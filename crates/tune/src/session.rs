@@ -66,11 +66,25 @@ pub(crate) struct PreparedExperiment {
     pub(crate) delay: Option<DelayRules>,
 }
 
+/// More rounds than the clearest gain ever takes.
+const MOST_ROUNDS: usize = 40;
+
 /// How many trials are run at most where nobody says: the usual number, or as many as show, where hardly anything is noise, that
 /// none of so many settings gains, with one more round for trials that the machine spoils. Where even four rounds of all take longer
 /// than usual, eight rounds: enough for settings to be dropped and the rest to be compared.
 fn enough(usual: usize, arms: usize, alpha: f64) -> usize {
     if usual < arms * 4 { arms * 8 } else { usual.max(arms * (wt_experiment::fewest_to_exclude(alpha) + 1)) }
+}
+
+/// At least `most` trials, as many as can show a clear gain with a round to spare: how many that takes depends on the number of
+/// settings, on what the model gives each of them of the risk, and on whether the smallest sufficient level of a knob is sought.
+pub(crate) fn enough_for_a_gain(most: usize, config: &Config) -> usize {
+    let shows = |max_trials: usize| {
+        let config = Config { max_trials: Some(max_trials), ..config.clone() };
+        matches!(wt_experiment::fewest_rounds(&config), Ok(Some(_)))
+    };
+    let by_rounds = (0..MOST_ROUNDS).map(|rounds| most + rounds * config.arms);
+    by_rounds.into_iter().find(|most| shows(most.saturating_sub(config.arms).max(config.arms))).unwrap_or(most)
 }
 
 /// That a budget is too small for the clearest gain, and what isn't.
@@ -217,6 +231,12 @@ impl<T: Tunnel> Session<'_, T> {
             config.method = Method::Uniform;
             config.cells = square.to_vec();
         }
+        let plateau = design.plateau.as_ref();
+        config.plateau = plateau.map(|(_, levels)| PlateauConfig {
+            epsilon: self.request.epsilon.get(),
+            strict: self.request.strict,
+            ..PlateauConfig::new(levels.clone())
+        });
         let per_trial = plan.per_trial(Duration::from_micros(path.rtt_us));
         let bytes = self.bytes_per_trial(&path, plan);
         let most = match (self.request.budget, &self.live) {
@@ -224,7 +244,7 @@ impl<T: Tunnel> Session<'_, T> {
             (Some(budget), _) => budget.trials(per_trial, bytes),
             (None, _) => {
                 let usual = Budget::Time(Duration::from_secs(150)).trials(per_trial, bytes);
-                enough(usual, design.arms.len(), config.alpha)
+                enough_for_a_gain(enough(usual, design.arms.len(), config.alpha), &config)
             }
         };
         if most < design.arms.len() * 2 {
@@ -236,12 +256,6 @@ impl<T: Tunnel> Session<'_, T> {
             .hint("a larger --budget, shorter --trial, or fewer --knobs and --levels"));
         }
         config.max_trials = Some(most);
-        let plateau = design.plateau.as_ref();
-        config.plateau = plateau.map(|(_, levels)| PlateauConfig {
-            epsilon: self.request.epsilon.get(),
-            strict: self.request.strict,
-            ..PlateauConfig::new(levels.clone())
-        });
         Ok(PreparedExperiment { path, current, design, expected, config, delay })
     }
 
@@ -299,6 +313,33 @@ mod tests {
     #[test]
     fn a_slow_path_gets_eight_rounds_and_a_fast_one_its_time_where_that_is_enough() {
         assert_eq!([enough(7, 2, 0.05), enough(10, 4, 0.05), enough(900, 9, 0.05)], [8 * 2, 8 * 4, 900]);
+    }
+
+    #[test]
+    fn without_a_budget_there_are_trials_enough_for_the_clearest_gain() {
+        for arms in [2, 3, 5, 6, 7, 9, 16] {
+            for alpha in [0.05, 0.04, 0.01] {
+                let flat = Config { alpha, ..Config::new(arms) };
+                let last_two = |arm| if arm + 2 >= arms { 1.0 } else { 0.5 };
+                let expected = Config { weights: Some((1..arms).map(last_two).collect()), ..flat.clone() };
+                let levels = |config: &Config| Config {
+                    plateau: Some(PlateauConfig::new((1..arms).collect())),
+                    ..config.clone()
+                };
+                let square = Config { method: Method::Uniform, cells: (0..arms.min(4)).collect(), ..flat.clone() };
+                for config in [levels(&flat), levels(&expected), flat, expected, square] {
+                    let most = enough_for_a_gain(enough(arms * 5, arms, alpha), &config);
+                    // One round may be spoilt.
+                    let shown = |max_trials| {
+                        let config = Config { max_trials: Some(max_trials), ..config.clone() };
+                        wt_experiment::fewest_rounds(&config).unwrap()
+                    };
+                    assert!(shown(most).is_some() && shown(most - arms).is_some(), "{most}: {config:?}");
+                    assert!(most <= arms * 14, "{most}: {config:?}");
+                    assert_eq!(enough_for_a_gain(900, &config), 900);
+                }
+            }
+        }
     }
 
     #[test]

@@ -63,7 +63,7 @@ pub(crate) struct TuneArgs {
     #[arg(long, value_name = "KNOB=LEVEL,…", value_delimiter = ',', conflicts_with_all = ["identical", "resume"])]
     hold: Vec<Assignment>,
     /// What it may cost at most: a time (10min), a size (200MB), or a number of trials ("60 trials") [default: 150s, but
-    /// at least six or seven rounds of all settings, eight where a path is slow]
+    /// at least six or seven rounds of all settings, eight where a path is slow, more where a clear gain takes more]
     #[arg(long)]
     budget: Option<Budget>,
     /// How long each trial transfers [default: about 75 RTTs, 3 s to 60 s; a soak 5 min]
