@@ -11,13 +11,22 @@ const COMMANDS: [&str; 6] = ["sudo ", "windtunnel ", "ip ", "sysctl ", "tc ", "e
 
 /// The text with its lines broken at blanks where they are longer than `width` columns. What follows is indented like the last cell
 /// of a table's row, else by two more than the line itself; a figure stays with its unit, and a command is continued with a backslash, so that a shell takes it as it
-/// was. Pictures made of characters stay as they are, and so does a single word that is too long.
+/// was. Pictures made of characters stay as they are, and so does a single word that is too long, and a command that is in lines already.
 #[must_use]
 pub fn fold(text: &str, width: usize) -> Cow<'_, str> {
     if width < NARROWEST || text.lines().all(|line| columns(line) <= width) {
         return Cow::Borrowed(text);
     }
-    let lines: Vec<String> = text.split('\n').map(|line| fold_line(line, width)).collect();
+    let mut in_command = false;
+    let lines: Vec<String> = text
+        .split('\n')
+        .map(|line| {
+            // Broken again, it would be two commands: a shell sees no backslash any more at the end of its line.
+            let (goes_on, continued) = (line.ends_with(" \\"), in_command);
+            in_command = goes_on;
+            if goes_on || continued { line.to_owned() } else { fold_line(line, width) }
+        })
+        .collect();
     Cow::Owned(lines.join("\n"))
 }
 
@@ -53,7 +62,7 @@ fn fold_line(line: &str, width: usize) -> String {
 }
 
 /// A command in lines of at most `width` columns, indented; all but the last end with a backslash. It is broken at blanks outside
-/// of quotes only.
+/// of quotes only: a line is longer where a word and its backslash are.
 #[must_use]
 pub fn command_lines(command: &str, width: usize, indent: usize) -> Vec<String> {
     let mut lines = vec![" ".repeat(indent)];
@@ -255,5 +264,30 @@ mod tests {
         );
         let joined = folded.replace("\\\n", "");
         assert_eq!(joined.split_whitespace().collect::<Vec<_>>(), command.split_whitespace().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_command_in_lines_stays_one_command_however_long_its_words_are() {
+        let long = |length: usize| {
+            let word = "j".repeat(length);
+            format!("windtunnel report {word} --full --comment 'a b {word}'")
+        };
+        for width in [40, 80] {
+            for command in (width - 12..=width + 12).map(long) {
+                let folded = command_lines(&command, width, 2).join("\n");
+                for text in [fold(&folded, width), fold(&command, width)] {
+                    let (lines, last) = text.rsplit_once('\n').unwrap();
+                    assert!(lines.lines().all(|line| line.ends_with(" \\") && line.trim() != "\\"), "{text}");
+                    assert!(
+                        last.trim_start().starts_with("--comment") || last.trim_start().starts_with("'a b"),
+                        "{text}"
+                    );
+                    assert_eq!(
+                        text.replace("\\\n", "").split_whitespace().collect::<Vec<_>>(),
+                        command.split(' ').collect::<Vec<_>>()
+                    );
+                }
+            }
+        }
     }
 }
