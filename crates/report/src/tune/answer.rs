@@ -47,7 +47,8 @@ pub struct Answer {
     pub after: Option<f64>,
     /// From `before` to `after`, %; negative where the figure gets smaller.
     pub change_percent: Option<f64>,
-    /// Of what the link can carry at most, the share that the current settings reach; `null` where the link isn't known.
+    /// Of what the link can carry at most, the share that the current settings reach; `null` where the link isn't known, or carries more
+    /// than its description allows.
     pub reached: Option<f64>,
     /// How sure it is.
     pub sure: Sure,

@@ -3,6 +3,7 @@ use super::answer_words::has_rivals;
 use super::delay::{DelayReport, DelayRules};
 use super::figures::{device, figures, geometric_mean, goodputs, mean_seen, seen_level};
 use super::granted::granted;
+use super::limits::OVER;
 use super::traces::traces;
 use super::unfinished::{not_completed, why_all_failed};
 use super::{
@@ -455,7 +456,7 @@ impl TuneInputs<'_> {
         let is_goodput = TrialFigure::of(records).is_goodput();
         if let Some(limit) = self.path.physical_goodput_bps.filter(|limit| *limit > 0 && is_goodput) {
             let best = arms.iter().filter_map(|arm| arm.goodput_bps).fold(0.0, f64::max);
-            if best > limit as f64 * 1.02 {
+            if best > limit as f64 * OVER {
                 warnings.push(format!(
                     "Goodput of {} is above the limit of {} that the link's framing allows: the link isn't what its \
                      description says.",

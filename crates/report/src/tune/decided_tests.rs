@@ -88,3 +88,13 @@ fn a_flow_beside_rivals_isnt_said_to_leave_its_line_empty() {
     let text = &report.limits.text;
     assert!(!text.contains("Losses") && text.contains("Of what all 3 flows carried it got 23 %"), "{text}");
 }
+
+#[test]
+fn a_link_that_carries_more_than_it_is_said_to_isnt_called_full() {
+    for (times, full) in [(0.97, true), (7.6, false)] {
+        let answer = Case::lab("", held(times * LIMIT_MBIT, |_| ())).report().verdict.answer;
+        assert_eq!(answer.reached.is_some(), full, "{answer:#?}");
+        assert_eq!(answer.what.contains(" of what it can carry"), full, "{answer:#?}");
+        assert!(answer.what.starts_with("Keep your settings: nothing tested is shown to be faster"), "{answer:#?}");
+    }
+}

@@ -12,6 +12,8 @@ use wt_units::{BitsPerSecond, Knob};
 const NEAR_WINDOW: f64 = 0.6;
 /// From this share of what the framing leaves on, the link is what limits.
 const NEAR_LINK: f64 = 0.9;
+/// Above this share of what the framing leaves, the link isn't what its description says.
+pub(super) const OVER: f64 = 1.02;
 /// From this share of the time on that a sender waited for something, that is what limits, ...
 const MOSTLY: f64 = 0.5;
 /// ... and from this one on where the link is known to have room: then only what is waited for can be the reason.
@@ -184,10 +186,12 @@ fn is_in_slow_start(record: &TrialRecord) -> bool {
 }
 
 impl LimitsReport {
-    /// Of what the link can carry at most, the share that the current settings reach; `None` where the link isn't known.
+    /// Of what the link can carry at most, the share that the current settings reach; `None` where the link isn't known. It isn't
+    /// where more came over it than it is said to carry.
     #[must_use]
     pub fn reached(&self) -> Option<f64> {
-        Some(self.goodput_bps? / self.physical_goodput_bps.filter(|limit| *limit > 0)? as f64)
+        let share = self.goodput_bps? / self.physical_goodput_bps.filter(|limit| *limit > 0)? as f64;
+        Some(share).filter(|share| *share <= OVER)
     }
 
     /// Why it isn't more, as a clause: `the receive window caps it: …`.

@@ -1,4 +1,6 @@
 use clap::{Args, ValueEnum};
+use std::fmt::Display;
+use std::str::FromStr;
 use std::time::Duration;
 use wt_trial::Direction;
 use wt_tune::{Goal, TrialDirection};
@@ -12,6 +14,19 @@ pub(crate) fn trial_time(text: &str) -> Result<Duration, String> {
     let time = parse_duration(text).map_err(|error| error.to_string())?;
     let allowed = Duration::from_millis(200)..=Duration::from_secs(3600);
     if allowed.contains(&time) { Ok(time) } else { Err(format!("{text} is out of range: allowed is 200ms to 1h")) }
+}
+
+/// A rate with its unit: a bare number would be bits per second, which hardly anybody means who leaves the unit away.
+///
+/// # Errors
+/// Says what may be meant, or what is wrong with it.
+pub(crate) fn rate_with_unit<T: FromStr<Err: Display>>(text: &str) -> Result<T, String> {
+    let number = text.trim();
+    let is_bare = number.parse().is_ok_and(|bits: f64| bits.is_finite() && bits > 0.0);
+    if is_bare {
+        return Err(format!("\"{number}\" has no unit: did you mean {number}mbit, {number}kbit or {number}bit?"));
+    }
+    text.parse().map_err(|error: T::Err| error.to_string())
 }
 
 /// Directions by their names.

@@ -1,6 +1,7 @@
 //! `windtunnel overhead`: what the layers below TCP cost.
 
 use crate::cli::forms::write_whole;
+use crate::cli::values::rate_with_unit;
 use crate::edge::{Exit, Outcome, Problem, emit, say};
 use clap::ValueEnum;
 use serde_json::json;
@@ -48,7 +49,7 @@ pub(crate) struct OverheadArgs {
     #[arg(long, value_name = "OPTIONS", allow_negative_numbers = true, default_value = "none")]
     tcp_options: OptionsLen,
     /// The rate of the wire, for the goodput ceiling
-    #[arg(long, value_name = "RATE", allow_negative_numbers = true)]
+    #[arg(long, value_name = "RATE", allow_negative_numbers = true, value_parser = rate_with_unit::<WireRate>)]
     link_rate: Option<WireRate>,
     /// The payload per second that is wanted, for the rate that the wire must have: 64mbit or 8MiB/s
     #[arg(long, value_name = "RATE", allow_negative_numbers = true)]

@@ -146,6 +146,8 @@ fn the_number_of_threads_changes_not_a_byte() {
 fn nonsense_ends_with_usage_and_a_reason() {
     for (args, reason) in [
         (&["predict", "--rate", "0"][..], "without a rate"),
+        (&["predict", "--link-rate", "16.5"], "did you mean 16.5mbit, 16.5kbit or 16.5bit?"),
+        (&["predict", "--link-rate", "8mbit", "--up-rate", "1"], "\"1\" has no unit"),
         (&["predict", "--link-rate", "8mbit", "--loss", "100%"], "everything is lost"),
         (&["predict", "--rate", "8mbit", "--mtu", "68"], "out of range"),
         (&["predict", "--rate", "8mbit", "--rtt", "1h"], "out of range"),

@@ -170,6 +170,7 @@ fn mistakes_exit_with_2_and_say_what_to_write() {
         (&["--ip", "5"], "4, 6"),
         (&["--link-rate", "8mbits"], "mbit"),
         (&["--link-rate", "0"], "more than zero"),
+        (&["--link-rate", "8"], "did you mean 8mbit"),
     ] {
         let ran = run(&[&["overhead"], args].concat());
         assert_eq!(ran.code, 2, "{args:?}: {}", ran.err);

@@ -1,4 +1,5 @@
 use crate::cli::probe::{ProbeArgs, hosts};
+use crate::cli::values::rate_with_unit;
 use crate::edge::Problem;
 use std::path::PathBuf;
 use wt_prober::mtu::{MtuRequest, ScanRequest};
@@ -47,7 +48,7 @@ pub(crate) struct MtuArgs {
     #[arg(long, value_name = "FILE", requires = "scan")]
     pub(super) svg: Option<PathBuf>,
     /// The path's rate, from which gains are computed
-    #[arg(long, value_name = "RATE", default_value = "100mbit", requires = "scan")]
+    #[arg(long, value_name = "RATE", default_value = "100mbit", requires = "scan", value_parser = rate_with_unit::<BitsPerSecond>)]
     rate: BitsPerSecond,
     #[command(flatten)]
     probe: ProbeArgs,

@@ -1,4 +1,4 @@
-use crate::cli::values::{RateUnit, Way, trial_time};
+use crate::cli::values::{RateUnit, Way, rate_with_unit, trial_time};
 use crate::edge::Problem;
 use clap::Args;
 use std::path::PathBuf;
@@ -90,10 +90,10 @@ pub(crate) struct PredictArgs {
 #[derive(Debug, Args, Clone)]
 struct LinkFlags {
     /// Rate of the link towards the client, of bits on the wire
-    #[arg(long = "link-rate", alias = "rate", value_name = "RATE", conflicts_with = "path")]
+    #[arg(long = "link-rate", alias = "rate", value_name = "RATE", conflicts_with = "path", value_parser = rate_with_unit::<BitsPerSecond>)]
     rate: Option<BitsPerSecond>,
     /// Rate the other way, if it is another
-    #[arg(long, value_name = "RATE")]
+    #[arg(long, value_name = "RATE", value_parser = rate_with_unit::<BitsPerSecond>)]
     up_rate: Option<BitsPerSecond>,
     /// Round-trip time of the idle path, without serialisation [default: 40ms]
     #[arg(long, value_name = "TIME", value_parser = duration)]

@@ -98,7 +98,7 @@ impl CheckArgs {
 /// How a change is made.
 #[derive(Debug, Args)]
 pub(super) struct HowArgs {
-    /// Revert everything unless `settings confirm` comes within this time
+    /// Revert everything unless `settings confirm` comes within this time (2m; a bare number is seconds)
     #[arg(long, value_name = "TIME", default_value = "120s", value_parser = confirm_within)]
     confirm_within: Duration,
     /// Confirm immediately (dangerous over a remote connection)

@@ -1,7 +1,7 @@
 use crate::cli::forms::Forms;
 use crate::cli::probe::Ip;
 use crate::cli::typed;
-use crate::cli::values::{DirectionName, GoalName, trial_time};
+use crate::cli::values::{DirectionName, GoalName, rate_with_unit, trial_time};
 use crate::commands::lab::LabOptions;
 use crate::commands::lab::virtual_time::VirtualArgs;
 use crate::edge::Problem;
@@ -152,7 +152,7 @@ pub(crate) struct LiveArgs {
     #[arg(long, conflicts_with = "lab")]
     allow_host_wide: bool,
     /// The rate of the link that bounds the path, for its physical limit: 16mbit
-    #[arg(long, value_name = "RATE", conflicts_with = "lab")]
+    #[arg(long, value_name = "RATE", conflicts_with = "lab", value_parser = rate_with_unit::<BitsPerSecond>)]
     link_rate: Option<BitsPerSecond>,
     /// How packets are framed on that link, as `windtunnel overhead --list` names it
     #[arg(long, value_name = "WORDS", default_value = "ethernet", value_parser = framing, requires = "link_rate")]
