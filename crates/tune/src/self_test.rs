@@ -103,6 +103,8 @@ pub struct LabClaims {
 pub struct PowerRow {
     /// Settings, trials, noise and gain.
     pub cell: PowerCell,
+    /// Experiments by each method.
+    pub runs: u64,
     /// By the method in use.
     pub directed: Power,
     /// By running every setting in every round.
@@ -162,8 +164,9 @@ fn answer(request: &SelfTestRequest, trials: usize, alpha: f64) -> SelfTestAnswe
 fn power_table(runs: u64, seed: u64) -> Result<Vec<PowerRow>, ExperimentError> {
     let runs = (runs / 10).max(1);
     let power = |cell: PowerCell, method| cell.power(method, runs, &mut ChaCha12Rng::seed_from_u64(seed));
-    let row =
-        |cell| Ok(PowerRow { cell, directed: power(cell, Method::Directed)?, uniform: power(cell, Method::Uniform)? });
+    let row = |cell| {
+        Ok(PowerRow { cell, runs, directed: power(cell, Method::Directed)?, uniform: power(cell, Method::Uniform)? })
+    };
     PowerCell::table().into_iter().map(row).collect()
 }
 
@@ -199,4 +202,31 @@ fn on_a_lab_path(
         lab: Some(LabClaims { path, runs, claims, rate, low, high, trials: all, experiments }),
         ..answer(request, trials, alpha)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_guide_has_the_figures_that_the_test_prints() {
+        let config = Config { max_trials: Some(120), ..Config::new(4) };
+        let rows: Vec<[String; 4]> = NoiseModel::ALL
+            .into_iter()
+            .map(|noise| {
+                let seed = SelfTestRequest::default().seed;
+                let rate = claim_rate(noise, &config, 2000, &mut ChaCha12Rng::seed_from_u64(seed)).unwrap();
+                let percent = format!("{:.2}%", rate.rate * 100.0);
+                [noise.name().to_owned(), rate.runs.to_string(), rate.claims.to_string(), percent]
+            })
+            .collect();
+        let pages =
+            [include_str!("../../../docs/guide/verdicts.md"), include_str!("../../../docs/results/statistics.md")];
+        for page in pages {
+            let (_, sample) = page.split_once("$ windtunnel self-test statistics\n").unwrap();
+            let lines = sample.lines().skip(3).take(rows.len());
+            let shown: Vec<Vec<&str>> = lines.map(|line| line.split_whitespace().take(4).collect()).collect();
+            assert_eq!(shown, rows);
+        }
+    }
 }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use wt_experiment::simulate::Power;
 use wt_trial::Cancel;
 use wt_tune::{LabClaims, PowerRow, SelfTestAnswer, SelfTestRequest};
+use wt_units::counted;
 
 /// Tests the statistics on experiments where nothing differs
 #[derive(Debug, clap::Args)]
@@ -96,7 +97,7 @@ fn statistics(args: &StatisticsArgs) -> Outcome {
 }
 
 fn print(answer: &SelfTestAnswer) {
-    say!("{}", verdict(answer.passed, answer.alpha));
+    say!("{}", verdict(answer));
     if let Some(lab) = &answer.lab {
         print_lab(answer, lab);
     }
@@ -109,11 +110,17 @@ fn print(answer: &SelfTestAnswer) {
         }
         let SelfTestAnswer { settings, trials, seed, .. } = answer;
         say!("\n{settings} identical settings, at most {trials} trials an experiment, seed {seed}.");
+        print_too_few(answer);
     }
     if let Some(power) = &answer.power {
         say!(
             "\nOne setting is better, with independent noise: how often it is found, and the median of the trials until then."
         );
+        if let Some(PowerRow { runs, .. }) = power.first() {
+            let (low, high) = wt_experiment::proportion_interval(runs / 2, *runs);
+            let (half, low, high) = (percent((runs / 2) as f64 / *runs as f64), percent(low), percent(high));
+            say!("{} each: {half} has a 95% interval of {low} to {high}.", counted(*runs as usize, "experiment"));
+        }
         say!(
             "{:>8} {:>6} {:>4} {:>5} {:>16} {:>24}",
             "settings",
@@ -127,7 +134,7 @@ fn print(answer: &SelfTestAnswer) {
             let trials = power.median_trials.map_or_else(|| "–".to_owned(), |trials| trials.to_string());
             format!("{} in {trials:>3}", percent(power.found))
         };
-        for PowerRow { cell, directed, uniform } in power {
+        for PowerRow { cell, directed, uniform, .. } in power {
             say!(
                 "{:>8} {:>6} {:>3.0}% {:>+4.0}% {:>16} {:>24}",
                 cell.settings,
@@ -146,23 +153,74 @@ fn print_lab(answer: &SelfTestAnswer, lab: &LabClaims) {
     let (rate, low, high) = (percent(lab.rate), percent(lab.low), percent(lab.high));
     let LabClaims { path, runs, claims, trials, .. } = lab;
     say!("\n{claims} of {runs} experiments on {path} claimed something: {rate}, 95% interval {low} to {high}.");
-    let SelfTestAnswer { settings, seed, alpha, .. } = answer;
+    let SelfTestAnswer { settings, seed, .. } = answer;
     say!("{settings} identical settings, {trials} trials in all, seed {seed}; all are in the journal.");
-    if answer.passed && lab.high > *alpha {
-        let allowed = format!("{:.0}%", alpha * 100.0);
+    print_too_few(answer);
+}
+
+/// What the intervals say: a rate of no more than α is shown where all of them end below it.
+fn verdict(answer: &SelfTestAnswer) -> String {
+    let allowed = format!("{:.0}%", answer.alpha * 100.0);
+    if !answer.passed {
+        return format!(
+            "The method claims differences where there are none in more than {allowed} of experiments: don't trust it."
+        );
+    }
+    if highest(answer) > answer.alpha {
+        return format!(
+            "Where nothing differs, it isn't shown that the method claims a difference in more than the {allowed} of experiments allowed."
+        );
+    }
+    format!(
+        "Where nothing differs, the method claims a difference in no more than the {allowed} of experiments allowed."
+    )
+}
+
+/// The upper end of the highest rate's interval.
+fn highest(answer: &SelfTestAnswer) -> f64 {
+    let noise = answer.noise.iter().flatten().map(|rate| rate.high);
+    noise.chain(answer.lab.iter().map(|lab| lab.high)).fold(0.0, f64::max)
+}
+
+/// What is to be done where the experiments are too few to show what is promised.
+fn print_too_few(answer: &SelfTestAnswer) {
+    if answer.passed && highest(answer) > answer.alpha {
+        let allowed = format!("{:.0}%", answer.alpha * 100.0);
         say!("So few experiments can't show that the rate is below {allowed}; more --runs narrow the interval.");
     }
 }
 
-fn verdict(passed: bool, alpha: f64) -> String {
-    let allowed = format!("{:.0}%", alpha * 100.0);
-    if passed {
-        format!(
-            "Where nothing differs, the method claims a difference in no more than the {allowed} of experiments allowed."
-        )
-    } else {
-        format!(
-            "The method claims differences where there are none in more than {allowed} of experiments: don't trust it."
-        )
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wt_experiment::simulate::{ClaimRate, NoiseModel};
+
+    fn of(claims: u64, runs: u64) -> SelfTestAnswer {
+        let (low, high) = wt_experiment::proportion_interval(claims, runs);
+        let rate = ClaimRate { noise: NoiseModel::Typical, runs, claims, rate: claims as f64 / runs as f64, low, high };
+        SelfTestAnswer {
+            schema_version: 1,
+            alpha: 0.05,
+            settings: 4,
+            trials: 120,
+            seed: 1,
+            passed: low <= 0.05,
+            noise: Some(vec![rate]),
+            power: None,
+            lab: None,
+        }
+    }
+
+    #[test]
+    fn the_headline_claims_no_more_than_the_intervals_show() {
+        for (claims, runs, says) in [
+            (68, 2000, "in no more than the 5%"),
+            (12, 200, "it isn't shown that the method claims a difference in more than the 5%"),
+            (0, 10, "it isn't shown that"),
+            (40, 200, "don't trust it"),
+        ] {
+            let headline = verdict(&of(claims, runs));
+            assert!(headline.contains(says), "{claims} of {runs}: {headline}");
+        }
     }
 }
