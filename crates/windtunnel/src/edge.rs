@@ -16,6 +16,19 @@ pub(crate) enum Exit {
     Passed(u8),
 }
 
+impl Exit {
+    /// What the codes of all commands mean, those of a [`Problem`] among them.
+    pub(crate) const MEANINGS: [(u8, &str); 7] = [
+        (0, "Done; of what asks a question: yes (something is shown to be faster, a change holds)."),
+        (1, "Done, and the answer is no: nothing is shown, or something doesn't hold."),
+        (Fault::Usage.code(), "The request, or a file that it names, is invalid."),
+        (Fault::Environment.code(), "This machine can't: a privilege, a kernel feature, a tool, room on a disk."),
+        (Fault::Remote.code(), "The remote host failed."),
+        (Fault::Internal.code(), "An error of Windtunnel's own."),
+        (Fault::Stopped.code(), "Stopped (Ctrl-C) before there was an answer."),
+    ];
+}
+
 impl From<Exit> for std::process::ExitCode {
     fn from(exit: Exit) -> Self {
         match exit {

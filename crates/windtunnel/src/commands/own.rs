@@ -55,7 +55,7 @@ fn pages(folder: &Path, command: &Command, name: &str) -> Result<(), Problem> {
     let man = clap_mangen::Man::new(command.clone()).title(name.to_uppercase()).section("1");
     let man = man.source(concat!("windtunnel ", env!("CARGO_PKG_VERSION"))).manual("Windtunnel");
     man.render(&mut page).map_err(|error| Problem::internal(error.to_string()))?;
-    let page = with_examples(&String::from_utf8_lossy(&page), &behind);
+    let page = with_examples(&String::from_utf8_lossy(&page), &behind) + &exit_status();
     write(&folder.join(format!("{name}.1")), page.as_bytes())?;
     let shown = command.get_subcommands().filter(|command| !command.is_hide_set() && command.get_name() != "help");
     shown.into_iter().try_for_each(|below| pages(folder, below, &format!("{name}-{}", below.get_name())))
@@ -88,6 +88,12 @@ fn with_examples(page: &str, behind: &str) -> String {
     }
     let end = if is_example { "\n.fi" } else { "" };
     format!("{before}\n.SH EXAMPLES{text}{end}{after}")
+}
+
+/// The section on exit codes, the same for every command.
+fn exit_status() -> String {
+    let codes = Exit::MEANINGS.iter().map(|(code, meaning)| format!("\n.TP\n{code}\n{}", roff(meaning)));
+    format!("\n.SH EXIT STATUS{}\n", codes.collect::<String>())
 }
 
 /// A line as roff's text: a hyphen that can be pasted, quotes and backslashes as they are, and no request.

@@ -25,6 +25,13 @@ fn each_command_of_the_help_has_a_manual_page_with_its_flags_and_examples() {
     let tune = page("windtunnel-tune");
     assert!(tune.contains("\\-\\-knobs") && tune.contains(".SH EXAMPLES"), "{tune}");
     assert!(page("windtunnel-settings-apply").contains("\\-\\-confirm\\-within"));
+    // Programs read exit codes: each page has them, as the guide has.
+    let guide = include_str!("../../../../docs/guide/reports.md");
+    for code in ["0", "1", "2", "3", "4", "5", "130"] {
+        let listed =
+            tune.split_once(".SH EXIT STATUS").is_some_and(|(_, end)| end.contains(&format!("\n.TP\n{code}\n")));
+        assert!(listed && guide.contains(&format!("\n| {code} | ")), "{code}: {tune}");
+    }
     // What is hidden has none.
     assert_eq!((page("windtunnel-worker"), page("windtunnel-self")), (String::new(), String::new()));
 }
