@@ -36,7 +36,8 @@ pub(crate) struct OverheadArgs {
     /// The version of IP
     #[arg(long, value_enum, default_value_t = Ip::V4)]
     ip: Ip,
-    /// The largest IP packet that TCP or UDP makes [default: 1500; in a tunnel or PPPoE what the link leaves]
+    /// The largest IP packet that TCP or UDP makes [default: 1500; in a tunnel or PPPoE what the link leaves,
+    /// but 1500 for PPPoE in ATM cells: 1492 if the modem takes no more]
     #[arg(long, value_name = "BYTES", allow_negative_numbers = true)]
     mtu: Option<PacketLen>,
     /// Compare every MTU of a range: 1400..1500, both ends included

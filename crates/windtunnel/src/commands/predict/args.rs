@@ -107,7 +107,8 @@ struct LinkFlags {
     /// What a packet occupies on the link: `windtunnel overhead --list` names them [default: raw]
     #[arg(long = "encap", alias = "framing", value_name = "STACK")]
     framing: Option<String>,
-    /// The largest packet that the link takes [default: 1500; in a tunnel or PPPoE what that leaves]
+    /// The largest packet that the link takes [default: 1500; in a tunnel or PPPoE what that leaves, but 1500 for
+    /// PPPoE in ATM cells: 1492 if the modem takes no more]
     #[arg(long, value_name = "SIZE")]
     mtu: Option<Bytes>,
 }
