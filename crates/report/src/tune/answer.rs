@@ -22,6 +22,8 @@ const LARGE: f64 = 0.2;
 const GREAT: f64 = std::f64::consts::LN_2;
 /// What is compared where a setting is recommended for its delay.
 const DELAY: &str = "delay under load";
+/// In percent: what is less at least isn't told as a figure.
+const LEAST: f64 = 0.1;
 /// A lead of less than this is not worth a word.
 const WORTH: f64 = 0.01;
 
@@ -442,7 +444,8 @@ impl TuneInputs<'_> {
         let a = self.assessment;
         let effort = format!("{}, {}", counted(a.rounds, "round"), words::duration(answer.sure.seconds));
         let sure = format!("{:.0} % confidence", answer.sure.confidence * 100.0);
-        if let Some(least) = answer.sure.at_least {
+        // What is less than a tenth of a percent at least is no figure to hold out.
+        if let Some(least) = answer.sure.at_least.filter(|least| least.abs() >= LEAST) {
             return format!("at least {} with {sure}; {effort}.", words::percent_down(least.abs()));
         }
         // Of these no gain is excluded: they left the race before.
@@ -555,7 +558,15 @@ fn now(answer: &Answer, known: &AnswerInputs<'_>) -> String {
     let TrialFigure { name, .. } = known.measured;
     let figure = answer.before.map(|before| {
         let mean = if known.is_far_from_median(before) { ", on average" } else { "" };
-        format!(" You have a {name} of {} now{mean}.", known.measured.show(Some(before)))
+        let shown = known.measured.show(Some(before));
+        match (known.measured.scale, name.split_once(" (")) {
+            (Scale::Rate | Scale::Responsiveness, _) => {
+                let number = shown.split('/').next().unwrap_or_default();
+                format!(" You have {number} {name} now{mean}.")
+            }
+            (_, Some((noun, which))) => format!(" You have a {noun} of {shown} ({which} now{mean}."),
+            _ => format!(" You have a {name} of {shown} now{mean}."),
+        }
     });
     figure.unwrap_or_default()
 }

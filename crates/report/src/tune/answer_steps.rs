@@ -6,6 +6,11 @@ use std::collections::BTreeMap;
 use wt_trial::Direction;
 use wt_units::{Knob, Recommendation, Role, Settings, Side};
 
+/// Whether all of them can be had by routes to all hosts.
+pub(super) fn are_of_routes(mut knobs: impl Iterator<Item = Knob>) -> bool {
+    knobs.all(|knob| knob.scopes().route && knob != Knob::Rwin)
+}
+
 impl TuneInputs<'_> {
     /// Where a knob acts for payload in this direction.
     pub(super) fn host_of(&self, knob: Knob, direction: Direction) -> AnswerHost {
@@ -28,7 +33,7 @@ impl TuneInputs<'_> {
             let role = if sends { Role::Sender } else { Role::Receiver };
             let addresses = if *host == AnswerHost::Here { self.addresses() } else { Vec::new() };
             // What only sockets or routes to some hosts can have needs their address; the rest holds for all.
-            let on_routes = settings.iter().all(|(knob, _)| knob.scopes().route && knob != Knob::Rwin);
+            let on_routes = are_of_routes(settings.iter().map(|(knob, _)| knob));
             let first = addresses.first().map(String::as_str);
             let target = first.unwrap_or(if on_routes { "default" } else { super::apply::SOME_TARGET }).to_owned();
             let targets = if addresses.is_empty() { vec![target] } else { addresses };

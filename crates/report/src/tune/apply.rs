@@ -1,3 +1,4 @@
+use super::answer_steps::are_of_routes;
 use super::{PlanStep, TuneInputs};
 use wt_experiment::VerdictKind;
 use wt_trial::Direction;
@@ -33,10 +34,15 @@ impl TuneInputs<'_> {
         let (id, side) = (self.id, role.name());
         if !found.elsewhere.is_empty() {
             let (what, other) = (found.elsewhere_text(), found.other_role().name());
+            // As the answer's command has it: routes to all hosts take what is of routes.
+            let to = if are_of_routes(found.elsewhere.iter().map(|(knob, _)| *knob)) {
+                "default".to_owned()
+            } else {
+                format!("ADDRESS_OF_THE_{}", side.to_uppercase())
+            };
             let text = format!(
                 "{what} acts on the {other}; this host was the {side}. Apply it there: \
-                 sudo windtunnel settings apply {what} --to ADDRESS_OF_THE_{}",
-                side.to_uppercase()
+                 sudo windtunnel settings apply {what} --to {to}"
             );
             return (Vec::new(), Some(text));
         }

@@ -1,6 +1,8 @@
 //! When nothing is left open, and what is said where less delay is shown and no more speed.
 
 use super::*;
+use wt_trial::{Exchanges, Repeat, Spread};
+use wt_units::Bytes;
 
 /// The answer of an experiment that ended for this reason, where a gain of more than this share is ruled out.
 fn ended(stop: StopReason, ruled_out: Option<f64>) -> TuneReport {
@@ -97,4 +99,37 @@ fn a_link_that_carries_more_than_it_is_said_to_isnt_called_full() {
         assert_eq!(answer.what.contains(" of what it can carry"), full, "{answer:#?}");
         assert!(answer.what.starts_with("Keep your settings: nothing tested is shown to be faster"), "{answer:#?}");
     }
+}
+
+#[test]
+fn what_is_counted_is_told_as_a_number_of_it() {
+    let transactions = Workload::Transactions {
+        request: Bytes(200),
+        response: Bytes(10_000),
+        think: Duration::ZERO,
+        amount: Repeat::Time(Duration::from_secs(3)),
+    };
+    let story = held(3.0, |record| {
+        record.spec.workload = transactions.clone();
+        record.outcome.measures.exchanges = Some(Exchanges { latency: Spread::default(), per_second: 22.26 });
+    });
+    let what = Case::lab("", story).report().verdict.answer.what;
+    assert!(what.contains(" You have 22.26 transactions a second now."), "{what}");
+}
+
+#[test]
+fn a_gain_that_is_next_to_nothing_at_least_is_told_without_a_figure() {
+    let mut story = one(with(Knob::Rwin, Level::Number(65_536)), 3.0, 3.6, 0.01, 60).run();
+    story.assessment.arms[1].at_least = Some(0.0004);
+    let sure = Case::lab("", story).report().verdict.answer.lines[1].clone();
+    assert!(sure.contains("that it is faster, with 95 % confidence") && !sure.contains('<'), "{sure}");
+}
+
+#[test]
+fn what_is_to_be_set_at_the_other_end_has_one_command_in_the_whole_report() {
+    let story = one(with(Knob::Initcwnd, Level::Number(32)), 3.0, 3.6, 0.01, 60).run();
+    let report = Case::lab("", story).report();
+    let command = &report.verdict.answer.steps[0].command;
+    assert_eq!(command, "sudo windtunnel settings apply initcwnd=32 --to default");
+    assert!(report.next.iter().any(|line| line.ends_with(&format!("Apply it there: {command}"))), "{:?}", report.next);
 }
