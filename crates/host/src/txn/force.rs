@@ -44,6 +44,10 @@ pub fn undo_by_force(
         return close(system, store, id, &mut state, Phase::Lapsed);
     }
     if !checkpoint.concerns(&here) {
+        // What is over everywhere isn't to be looked for in its network.
+        if state.phase.is_out_of_force() {
+            return Err(TxnError::NotInForce { id, phase: state.phase });
+        }
         return Err(TxnError::OtherNetwork { id, network: checkpoint.identity.network.clone() });
     }
     let last = if state.phase == Phase::Confirmed { Phase::Undone } else { Phase::Reverted };

@@ -118,7 +118,7 @@ pub(super) fn check(
 ) -> Result<(), TxnError> {
     let here = system.identity();
     let id = checkpoint.id;
-    if !checkpoint.concerns(&here) {
+    if !checkpoint.concerns(&here) && !state.phase.is_out_of_force() {
         return Err(TxnError::OtherNetwork { id, network: checkpoint.identity.network.clone() });
     }
     if !state.phase.is_in_force() && state.phase != Phase::RevertFailed {

@@ -63,6 +63,9 @@ fn a_muted_finding_is_named_but_not_shown_until_it_is_unmuted() {
     assert!(!has(&objects[0]) && has(&objects[1]), "{}", ran.out);
     assert_eq!(objects[0]["muted"][0], "metrics-saved");
     assert_eq!(script(directory.path(), "wt mute ../x").code, 2);
+    let mistyped = script(directory.path(), "wt mute metrics-savd; wt mute metrics-saved");
+    assert!(mistyped.out.contains("no such finding now (did you mean \"metrics-saved\"?)"), "{}", mistyped.out);
+    assert_eq!(mistyped.out.matches("no such finding").count(), 1, "{}", mistyped.out);
 }
 
 #[test]

@@ -167,6 +167,19 @@ fn what_was_changed_in_another_namespace_is_neither_undone_here_nor_by_force_nor
 }
 
 #[test]
+fn what_is_over_in_another_namespace_is_said_to_be_over_and_not_to_be_looked_for_there() {
+    let directory = directory();
+    let ran = script(
+        directory.path(),
+        "unshare -n sh -c '\"$WT\" settings apply retries2=3 --yes && \"$WT\" settings undo' > out; echo made $?
+         wt undo 1 --force; echo code $?; wt undo 1; echo code $?",
+    );
+    let said: Vec<&str> = ran.out.lines().filter(|line| line.starts_with("made") || line.starts_with("code")).collect();
+    assert_eq!(said, ["made 0", "code 2", "code 2"], "{}{}", ran.out, ran.err);
+    assert!(ran.err.matches("isn't in force").count() == 2 && !ran.err.contains("forget 1"), "{}", ran.err);
+}
+
+#[test]
 fn a_device_keeps_ipv6_that_a_backup_or_an_older_state_would_take_from_it() {
     let directory = directory();
     let ran = script(

@@ -19,6 +19,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 use wt_setup::HostAccess;
 use wt_setup::settings::{self, ApplyRequest, ChangeAnswer, ShowRequest};
+use wt_units::suggestion;
 
 /// Manages this host's TCP/IP settings: show, plan, apply, undo
 ///
@@ -287,6 +288,9 @@ fn dispatch(command: &SettingsCommand, host: &mut HostAccess, said: &mut bool) -
         SettingsCommand::Mute { id, off } => {
             let changed = if host.mute(id, *off)? { "is now" } else { "was already" };
             say!("{id} {changed} {}", if *off { "shown" } else { "muted" });
+            if !off {
+                say_if_nothing_is_muted(id, host);
+            }
             Ok(Exit::Done)
         }
         SettingsCommand::Hold { target, settings } => settings::hold_connections(target, settings).map(|()| Exit::Done),
@@ -301,6 +305,15 @@ fn changed(answer: ChangeAnswer, json: bool, said: &mut bool) -> Outcome {
         *said = json;
     }
     answer.problem.map_or(Ok(Exit::Done), Err)
+}
+
+/// Says if this host has no such finding now: a typing mistake hides nothing.
+fn say_if_nothing_is_muted(id: &str, host: &mut HostAccess) {
+    let Ok(report) = host.show(&ShowRequest::default()) else { return };
+    if report.muted.iter().all(|muted| muted != id) {
+        let near = suggestion(id, report.findings.iter().map(|finding| finding.id.as_str()));
+        say!("This host has no such finding now{near}; windtunnel settings mute --off {id} takes it back");
+    }
 }
 
 fn show(args: &ShowArgs, host: &mut HostAccess) -> Outcome {

@@ -25,7 +25,7 @@ pub(super) fn plan(plan: &Plan) {
             lines.iter().for_each(|line| say!("  {line}"));
         }
     };
-    let risks = |risks: &[Risk]| risks.iter().map(|risk| format!("{}: {}", risk.key, risk.text)).collect::<Vec<_>>();
+    let risks = |risks: &[Risk]| risks.iter().map(risk_line).collect::<Vec<_>>();
     list("The commands that would do it:", &plan.commands);
     list("What could go wrong:", &risks(&plan.risks));
     list("Left out:", &risks(&plan.skipped));
@@ -57,7 +57,7 @@ pub(super) fn nothing_to_restore(plan: &Plan, file: &std::path::Path) {
         say!("Nothing differs from {}: nothing was changed.", file.display());
         return;
     }
-    plan.skipped.iter().for_each(|risk| say!("{}: {}", risk.key, risk.text));
+    plan.skipped.iter().for_each(|risk| say!("{}", risk_line(risk)));
     say!("Nothing else differs from {}: nothing was changed.", file.display());
 }
 
@@ -82,7 +82,7 @@ pub(super) fn applied(applied: &ApplyOutcome) {
     let rows: Vec<Vec<String>> = std::iter::once(head).chain(applied.applied.iter().map(row)).collect();
     say!("{}", wt_report::table(&rows, &[1]).join("\n"));
     for note in applied.skipped.iter().chain(&applied.notes) {
-        say!("{}: {}", note.key, note.text);
+        say!("{}", risk_line(note));
     }
     if applied.applied.iter().any(still_grows) {
         say!(
@@ -113,12 +113,17 @@ pub(super) fn applied(applied: &ApplyOutcome) {
 
 pub(super) fn confirmed(confirmed: &ConfirmOutcome) {
     confirmed.files.iter().for_each(|file| say!("wrote {file}"));
-    confirmed.notes.iter().for_each(|note| say!("{}: {}", note.key, note.text));
+    confirmed.notes.iter().for_each(|note| say!("{}", risk_line(note)));
     let except = except(&confirmed.notes);
     say!("Change {} stays. {} undo {} takes it back.{except}", confirmed.id, own(), confirmed.id);
 }
 
 /// That not all of a change outlives a reboot, where that is said.
+/// What is said of a setting, or of all of them.
+fn risk_line(risk: &Risk) -> String {
+    if risk.key == "*" { risk.text.clone() } else { format!("{}: {}", risk.key, risk.text) }
+}
+
 fn except(notes: &[Risk]) -> &'static str {
     if notes.is_empty() { "" } else { " What is named above doesn't outlive a reboot." }
 }
