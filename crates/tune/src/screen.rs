@@ -24,7 +24,7 @@ use wt_setup::design::{self, Design, DesignFacts, Levels};
 use wt_setup::{Budget, NamedArm, tunnel_problem};
 use wt_sys::clock::monotonic_ns;
 use wt_trial::{PathFacts, Phase, TrialRecord, TrialSpec, Tunnel};
-use wt_units::{Assignment, Level, Settings, format_minutes};
+use wt_units::{Assignment, Level, Settings, counted, format_minutes};
 
 /// A confirmation with fewer trials than this can hardly show anything.
 const LEAST_TO_CONFIRM: usize = 24;
@@ -146,7 +146,8 @@ impl<T: Tunnel> Session<'_, T> {
         let rounds = (most - if can_confirm { third.max(LEAST_TO_CONFIRM) } else { third }) / round;
         if rounds < 2 {
             return Err(Problem::usage(format!(
-                "the budget allows {most} trials, and two rounds of the screen with a confirmation take {}",
+                "the budget allows {}, and two rounds of the screen with a confirmation take {}",
+                counted(most, "trial"),
                 round * 3
             ))
             .hint("a larger --budget, or a shorter --trial"));
@@ -279,7 +280,7 @@ pub(crate) fn can_show_nothing(rounds: usize, fewest: usize) -> Option<String> {
         format!(
             "this budget can show no effect, however clear: {} of the screen fit into it, {fewest} are needed; a larger --budget or \
              a shorter --trial",
-            wt_units::counted(rounds, "round")
+            counted(rounds, "round")
         )
     })
 }

@@ -249,7 +249,8 @@ impl<T: Tunnel> Session<'_, T> {
         };
         if most < design.arms.len() * 2 {
             return Err(Problem::usage(format!(
-                "the budget allows {most} trials, and {} settings need at least {} to be compared at all",
+                "the budget allows {}, and {} settings need at least {} to be compared at all",
+                counted(most, "trial"),
                 design.arms.len(),
                 design.arms.len() * 2
             ))

@@ -99,7 +99,11 @@ fn begin(subject: Subject, arms: usize, rounds: u32, trial_s: Option<f64>, expec
             format!("{arms} congestion controls, {rounds}{trials}: about {}", format_minutes(expected))
         }
         Subject::Stacks => {
-            format!("{arms} stacks, {rounds}: about {}, longer with small windows", format_minutes(expected))
+            format!(
+                "{}, {rounds}: about {}, longer with small windows",
+                counted(arms, "stack"),
+                format_minutes(expected)
+            )
         }
         Subject::Windows => format!("{rounds} {take} about {} s", expected.as_secs().max(1)),
     }

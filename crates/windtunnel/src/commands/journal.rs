@@ -333,7 +333,8 @@ fn show_trial(trial: &TrialRecord, label: &str, width: usize) {
 }
 
 fn samples(answer: &SamplesAnswer) {
-    say!("{}: {} trials with {} samples", answer.id, answer.trials.len(), answer.samples.t_us.len());
+    let trials = counted(answer.trials.len(), "trial");
+    say!("{}: {trials} with {}", answer.id, counted(answer.samples.t_us.len(), "sample"));
     say!("{:>8} {:>6} {:>8} {:>9} {:>12}  settings", "trial", "round", "samples", "begin", "Mbit/s");
     for trial in &answer.trials {
         let settings: Vec<String> = trial.settings.iter().map(|(knob, level)| format!("{knob}={level}")).collect();
