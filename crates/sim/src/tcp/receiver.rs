@@ -8,14 +8,15 @@
 //! |---|---|---|
 //! | `tcp_data_queue`, `tcp_data_queue_ofo` | 9293 §3.10.7.4 | [`Endpoint::on_data`] |
 //! | `__tcp_ack_snd_check`, `tcp_send_delayed_ack` | 1122 §4.2.3.2, 5681 §4.2 | [`Endpoint::check_ack`]: 40 ms, quick at the beginning |
+//! | `tcp_measure_rcv_mss` | 1122 §4.2.3.2 | [`Endpoint::measure_mss`]: of two full segments one is acknowledged |
 //! | `tcp_incr_quickack` | – | up to 16 segments are acknowledged one by one when data begins to flow |
 //! | `tcp_sack_new_ofo_skb` | 2018 §4 | [`Receiver::report`]: the latest block first |
 //! | `compressed_ack_timer` | – | up to 44 reports of a hole in one, after 5 % of the RTT, at most 1 ms |
 //! | `tcp_cleanup_rbuf` | 9293 §3.8.6.2.2 | [`Endpoint::read`] |
 
-use super::state::{ATO_MIN_NS, DEFAULT_MSS, Endpoint, Kind, NEVER, Out, Pending};
+use super::state::{ATO_MIN_NS, DEFAULT_MSS, Endpoint, Kind, MIN_MSS, NEVER, Out, Pending};
 use crate::cc::JIFFY_NS;
-use crate::segment::{MAX_SACKS, Range, Segment, flag};
+use crate::segment::{MAX_SACKS, Range, Segment, TCP_HEADER, flag};
 
 /// The longest delay of an acknowledgement.
 const DELAY_MAX_NS: u64 = 200_000_000;
@@ -106,9 +107,17 @@ impl Endpoint {
         }
     }
 
+    /// Learns the peer's MSS: a longer segment than any before is one of a full size, and so are two shorter ones in a row that are
+    /// equally long, if nothing says that the second is the rest of what the peer had to say.
+    ///
+    /// # Source
+    /// `tcp_measure_rcv_mss()` of net/ipv4/tcp_input.c: a shorter segment may be a full one from 556 bytes on, its TCP header with
+    /// options counted, and without PSH from 108 on.
     fn measure_mss(&mut self, segment: &Segment) {
         let len = u32::from(segment.len);
+        let with_header = len + TCP_HEADER + self.option_len();
         let rcv = &mut self.rcv;
+        let before = std::mem::take(&mut rcv.last_len);
         if len >= rcv.mss {
             if len != rcv.mss {
                 self.learn_truesize(len);
@@ -117,13 +126,19 @@ impl Endpoint {
             rcv.mss = len.min(rcv.advmss);
             // A lone full segment with PSH ends what the sender had for us.
             rcv.pending.pushed |= segment.has(flag::PSH);
-        } else if len >= DEFAULT_MSS && len == rcv.last_len {
-            rcv.mss = len;
-        } else {
-            rcv.last_len = len;
-            rcv.pending.pushed_twice |= rcv.pending.pushed;
-            rcv.pending.pushed = true;
+            return;
         }
+        let may_be_full =
+            with_header >= DEFAULT_MSS + TCP_HEADER || (with_header >= MIN_MSS + TCP_HEADER && !segment.has(flag::PSH));
+        if may_be_full {
+            rcv.last_len = len;
+            if len == before {
+                rcv.mss = len;
+                return;
+            }
+        }
+        rcv.pending.pushed_twice |= rcv.pending.pushed;
+        rcv.pending.pushed = true;
     }
 
     /// Sends an acknowledgement now, later, or together with others.

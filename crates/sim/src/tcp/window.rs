@@ -14,7 +14,7 @@
 //! | `tcp_rcv_rtt_measure_ts` | 7323 §4 | [`Endpoint::measure_rtt_by_echo`] |
 
 use super::config::BufferTuning;
-use super::state::Endpoint;
+use super::state::{DEFAULT_MSS, Endpoint, MIN_MSS};
 use crate::segment::Segment;
 
 /// The most that a window without scaling says.
@@ -70,7 +70,7 @@ impl Endpoint {
         rcv.ssthresh = rcv.ssthresh.min(rcv.clamp);
         rcv.space = rcv.ssthresh.min(rcv.wnd).min(10 * u64::from(advmss));
         (rcv.space_seq, rcv.space_us) = (rcv.copied, self.tcb.now_ns / 1_000);
-        rcv.mss = advmss.min(self.tcb.mss).min((rcv.wnd / 2) as u32).clamp(88, 536);
+        rcv.mss = advmss.min(self.tcb.mss).min((rcv.wnd / 2) as u32).clamp(MIN_MSS, DEFAULT_MSS);
     }
 
     /// What is left of the window that was last advertised.

@@ -22,6 +22,24 @@ fn a_router_that_tells_of_a_smaller_mtu_is_heeded() {
 }
 
 #[test]
+fn two_full_segments_are_acknowledged_together_however_short_a_full_one_is() {
+    // Payload of 524 bytes (MTU 576, the old dial-up one) and less, which neither end knows at first; or an MSS that one end asks for.
+    let full = stack("cubic");
+    for (mtu, max_segment) in [(576, None), (560, None), (1_500, Some(88))] {
+        let report = narrow(&StackConfig { max_segment, ..full.clone() }, true, mtu);
+        let flow = &report.flows[0];
+        assert_eq!((flow.bytes, u64::from(flow.pmtu)), (200_000, mtu));
+        let share = flow.acks as f64 / flow.data_segments as f64;
+        assert!(
+            share < 0.65,
+            "MTU {mtu}, MSS {max_segment:?}: {} acknowledgements of {}",
+            flow.acks,
+            flow.data_segments
+        );
+    }
+}
+
+#[test]
 fn a_black_hole_swallows_everything_unless_it_is_looked_for() {
     let stuck = narrow(&stack("cubic"), false, 1_400);
     assert_eq!((stuck.flows[0].bytes, stuck.flows[0].elapsed), (0, None));

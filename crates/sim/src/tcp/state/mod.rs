@@ -14,5 +14,5 @@ mod timers;
 pub(crate) use endpoint::{Endpoint, Out};
 pub(super) use endpoint::{Phase, SenderLimit};
 pub(super) use pmtu::{BASE_MSS, Pmtu};
-pub(super) use receiver::{ATO_MIN_NS, DEFAULT_MSS, Pending};
+pub(super) use receiver::{ATO_MIN_NS, DEFAULT_MSS, MIN_MSS, Pending};
 pub(super) use timers::{Kind, NEVER};

@@ -10,6 +10,8 @@ pub(in crate::tcp) const ATO_MIN_NS: u64 = 40_000_000;
 const MAX_QUICK: u32 = 16;
 /// The MSS before a segment has come.
 pub(in crate::tcp) const DEFAULT_MSS: u32 = 536;
+/// `TCP_MIN_MSS`: no MSS is smaller.
+pub(in crate::tcp) const MIN_MSS: u32 = 88;
 
 /// What an acknowledgement is pending for.
 #[derive(Debug, Clone, Copy, Default)]
@@ -54,6 +56,7 @@ pub(in crate::tcp) struct Receiver {
     pub(in crate::tcp) quick: u32,
     pub(in crate::tcp) ato_ns: u64,
     pub(in crate::tcp) last_data_ns: u64,
+    /// Payload of the segment before, if that may have been a full one that is shorter than `mss`; 0 otherwise.
     pub(in crate::tcp) last_len: u32,
     /// Replies go out with data: acknowledgements may wait for them.
     pub(in crate::tcp) interactive: bool,
