@@ -73,7 +73,7 @@ pub struct Tcb {
     pub lost_out: u32,
     /// Of these retransmitted.
     pub retrans_out: u32,
-    /// Packets delivered so far, also those only selectively acknowledged.
+    /// Packets delivered so far, the SYN and those only selectively acknowledged among them.
     pub delivered: u64,
     /// Of these with a mark of congestion.
     pub delivered_ce: u64,

@@ -132,6 +132,8 @@ impl Endpoint {
             self.rtt.sample(&mut self.tcb, rtt_us);
         }
         self.init_space();
+        // The SYN counts, too.
+        self.tcb.delivered = 1;
         self.tcb.pacing = self.config.pacing;
         self.tcb.update_pacing_rate();
         self.cc.init(&mut self.tcb);

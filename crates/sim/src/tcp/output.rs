@@ -477,16 +477,24 @@ impl Endpoint {
         self.snd.write_seq - self.tcb.snd_una + buffers * self.buffer_overhead()
     }
 
-    /// Lets the application write as much as fits, buffer by buffer; what may go leaves meanwhile.
+    /// Lets the application write as much as fits, buffer by buffer; what may go leaves meanwhile. Each write begins with the question
+    /// whether there was less to send than might have gone: the last one, too, which finds no room. Who has written all asks no more.
+    ///
+    /// # Source
+    /// `tcp_sendmsg_locked()` of net/ipv4/tcp.c, which calls `tcp_rate_check_app_limited()` before it takes anything.
     pub(super) fn fill(&mut self, out: &mut Out) {
+        self.check_app_limited();
         while self.add_buffer() {
             if self.phase == Phase::Established {
                 self.push_pending(out);
             }
         }
         self.snd.no_space = self.snd.write_seq < self.snd.app_limit;
-        self.timers.glance = if self.snd.no_space { self.tcb.now_ns + GLANCE_NS } else { u64::MAX };
-        self.check_app_limited();
+        self.timers.glance = u64::MAX;
+        if self.snd.no_space {
+            self.timers.glance = self.tcb.now_ns + GLANCE_NS;
+            self.check_app_limited();
+        }
     }
 
     /// Completes the last buffer, or adds one if there is any room: it may exceed it. False if there is none.
