@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::OnceLock;
 use utoipa::ToSchema;
 use wt_lab::Scenario;
-use wt_lab::scenario::{Direction as Way, Hop, Link};
+use wt_lab::scenario::{Direction as Way, Hop, Link, QueueBound};
 use wt_trial::{Direction, Workload};
 
 /// The result of `windtunnel calibrate --json`, without its rows.
@@ -92,10 +92,24 @@ fn has_room_for_acks(link: &Link, direction: Direction, hosts_mtu: u32) -> bool 
     back as f64 * 2.0 * full >= there as f64 * ACK_BYTES
 }
 
+/// Whether the queue that a link's payload waits in holds as many full packets as the shortest one of the table (eight). In a shorter one
+/// a few microseconds decide which packets are lost: where it held two to five, the model, which always has the same ones, was 40 to 75 %
+/// off.
+fn has_room_for_bursts(link: &Link, direction: Direction, hosts_mtu: u32) -> bool {
+    let way = if direction == Direction::Down { &link.down } else { &link.up };
+    let packets = match way.queue {
+        QueueBound::Packets(packets) => u64::from(packets),
+        QueueBound::Bytes(bytes) => bytes.get() / link.mtu.get().min(u64::from(hosts_mtu)).max(1),
+    };
+    compared().iter().map(|path| path.queue_packets).min().is_some_and(|shortest| packets >= shortest)
+}
+
 /// The region of the table's path that is most like this one for payload in a direction; none where none is like it.
 fn region_of(scenario: &Scenario, direction: Direction) -> Option<&'static str> {
     let hosts_mtu = scenario.client_mtu.min(scenario.server_mtu);
-    let is_like = |link: &Link| is_compared(link, hosts_mtu) && has_room_for_acks(link, direction, hosts_mtu);
+    let has_room =
+        |link: &Link| has_room_for_acks(link, direction, hosts_mtu) && has_room_for_bursts(link, direction, hosts_mtu);
+    let is_like = |link: &Link| is_compared(link, hosts_mtu) && has_room(link);
     if !scenario.links.iter().all(is_like) {
         return None;
     }
@@ -120,19 +134,11 @@ fn region_of(scenario: &Scenario, direction: Direction) -> Option<&'static str> 
     like.min_by(|(_, a), (_, b)| a.0.hypot(a.1).total_cmp(&b.0.hypot(b.1))).map(|(region, _)| region)
 }
 
-/// Whether more than one connection is busy at once, which the table has nowhere.
-fn has_several_flows(workload: &Workload) -> bool {
-    match workload {
-        Workload::Page { page } => page.connections > 1,
-        Workload::Duplex { .. } | Workload::Competing { .. } | Workload::Load { .. } => true,
-        _ => false,
-    }
-}
-
 /// The model's known error on paths like this one; none where it was never compared with a kernel on such a path, or in such a
-/// workload.
+/// workload: the table has nothing but single transfers, and the longest of them takes a few seconds.
 pub(crate) fn error_on(scenario: &Scenario, workload: &Workload) -> Option<&'static KnownError> {
-    let wanted = region_of(scenario, workload.direction()).filter(|_| !has_several_flows(workload))?;
+    let Workload::Bulk { direction, .. } = workload else { return None };
+    let wanted = region_of(scenario, *direction)?;
     shipped().iter().find(|error| error.region == wanted)
 }
 
@@ -150,7 +156,7 @@ mod tests {
     use super::*;
     use std::time::Duration;
     use wt_lab::presets;
-    use wt_trial::Amount;
+    use wt_trial::{Amount, Page, PageObject, Repeat};
     use wt_units::Bytes;
 
     #[test]
@@ -212,16 +218,46 @@ mod tests {
     }
 
     #[test]
-    fn several_flows_have_no_known_error_and_one_beside_others_the_largest_guess() {
+    fn where_a_queue_holds_fewer_packets_than_any_of_the_table_no_error_is_known() {
+        let with_queue = |queue: &str, mtu: u32, direction| {
+            let text = format!(
+                "title = \"x\"\n[[link]]\nname = \"a\"\nmtu = {mtu}\ndown = {{ rate = \"8mbit\", delay = \"15ms\", {queue} }}\n\
+                 up = {{ rate = \"8mbit\", delay = \"15ms\", queue = \"64KiB\" }}\n"
+            );
+            region_of(&Scenario::parse("x.toml", &text).unwrap(), direction)
+        };
+        for queue in ["queue_packets = 3", "queue_packets = 7", "queue = \"8KiB\""] {
+            assert_eq!(with_queue(queue, 1500, Direction::Down), None, "{queue}");
+            assert!(with_queue(queue, 1500, Direction::Up).is_some(), "{queue}: acknowledgements fit in");
+        }
+        assert!(with_queue("queue_packets = 8", 1500, Direction::Down).is_some());
+        assert!(with_queue("queue = \"8KiB\"", 576, Direction::Down).is_some(), "14 packets of 576 bytes");
+    }
+
+    #[test]
+    fn only_single_transfers_have_a_known_error_and_one_flow_beside_others_the_largest_guess() {
         let adsl = presets::load("adsl").unwrap();
         let (direction, time) = (Direction::Down, Duration::from_secs(10));
-        let soak = Workload::Soak { direction, time };
+        let transfer = Workload::Bulk { direction, amount: Amount::Time(time) };
+        assert!(taken_error(error_on(&adsl, &transfer), &transfer) < 0.01);
         let beside = Workload::Competing { direction, rivals: 3, time };
-        assert!(error_on(&adsl, &soak).is_some());
-        for workload in [Workload::Duplex { time }, Workload::Load { direction, time }, beside.clone()] {
+        let (request, response, amount) = (Bytes(200), Bytes(10_000), Repeat::Time(time));
+        let transactions = Workload::Transactions { request, response, think: Duration::ZERO, amount };
+        let objects = vec![PageObject { path: None, size: response }];
+        let page =
+            Page { name: "page".to_owned(), objects, connections: 1, http2: false, close_each: false, tls: false };
+        for workload in [
+            transactions.clone(),
+            Workload::Bursts { request, blocks: vec![response], pause: Duration::ZERO, amount },
+            Workload::Stream { direction, message: request, interval: Duration::from_millis(20), time },
+            Workload::Page { page },
+            Workload::Soak { direction, time },
+            Workload::Duplex { time },
+            Workload::Load { direction, time },
+            beside.clone(),
+        ] {
             assert_eq!(error_on(&adsl, &workload), None, "{workload}");
         }
-        assert!(taken_error(None, &beside) > taken_error(None, &soak));
-        assert!(taken_error(error_on(&adsl, &soak), &soak) < 0.01);
+        assert!(taken_error(None, &beside) > taken_error(None, &transactions));
     }
 }

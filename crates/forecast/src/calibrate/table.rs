@@ -78,13 +78,16 @@ pub(crate) struct TablePath {
     /// Of full-sized segments on the idle path.
     pub(crate) rtt_us: u64,
     pub(crate) lossy: bool,
+    /// What the queue of the payload holds.
+    pub(crate) queue_packets: u64,
 }
 
 /// All paths of the table that have a region of the shipped errors.
 pub(crate) fn table_paths() -> Vec<TablePath> {
     let path = |cell: &Cell| {
         let rtt_us = cell.scenario().ok()?.facts(wt_trial::Direction::Down).rtt_us;
-        Some(TablePath { region: cell.region, rate_bps: cell.line.rate_bps, rtt_us, lossy: cell.lossy })
+        let Line { rate_bps, queue_packets, .. } = cell.line;
+        Some(TablePath { region: cell.region, rate_bps, rtt_us, lossy: cell.lossy, queue_packets })
     };
     world().iter().chain(&grid()).filter_map(path).collect()
 }
