@@ -372,28 +372,53 @@ INLINE void fill_response(struct response *r, struct note *n)
 }
 
 #ifdef RESPONSES
+/* What comes after the last byte written so far: a FIN that is sent or queued counts as one, too. */
+INLINE u32 end_of(struct tcp_sock *tcp)
+{
+	u32 state = tcp->inet_conn.icsk_inet.sk.__sk_common.skc_state;
+
+	return tcp->write_seq - (FIN_SENT >> (state & 31) & 1);
+}
+
+/* For how long something was outstanding since the last response ended; 0 where that is too short for the kernel's clock. */
+INLINE u64 waited_ns(struct tcp_sock *tcp, struct note *n, u64 now)
+{
+	u64 jiffies = jiffies64();
+	u32 waited = busy_of(tcp, jiffies) - n->busy_jiffies;
+
+	if (waited < 2 || waited >= 1 << 30 || jiffies <= n->since_jiffies)
+		return 0;
+	return (now - n->since_ns) / (jiffies - n->since_jiffies) * waited;
+}
+
 /* Something was written: a response begins, or the one that is under way gets longer. */
 INLINE void written(struct bpf_sock_ops *s, void *sk, struct note *n)
 {
 	struct tcp_sock *tcp = to_tcp_sock(sk);
-	u64 now, jiffies;
-	u32 waited;
+	u64 now;
 
 	if (!tcp || n->responses >= RESPONSES_TOLD)
 		return;
 	if (!n->under_way) {
 		now = now_ns();
-		jiffies = jiffies64();
 		/* Who waits for room while it writes is seen here when it is done. */
-		waited = busy_of(tcp, jiffies) - n->busy_jiffies;
-		n->began_ns = now;
-		if (waited >= 2 && waited < 1 << 30 && jiffies > n->since_jiffies)
-			n->began_ns -= (now - n->since_ns) / (jiffies - n->since_jiffies) * waited;
+		n->began_ns = now - waited_ns(tcp, n, now);
 		n->begin_seq = n->end_seq;
 		n->under_way = 1;
 	}
-	n->end_seq = tcp->write_seq;
+	n->end_seq = end_of(tcp);
 	bpf_sock_ops_enable_tx_tstamp(bpf_cast_to_kern_ctx(s), 0);
+}
+
+/* Whoever waits for room within the first write of a response hasn't been seen here yet: when that one began, or 0. */
+INLINE u64 began_unseen(struct tcp_sock *tcp, struct note *n, u64 now)
+{
+	u64 waited;
+
+	if (n->under_way || n->responses >= RESPONSES_TOLD || (int)(end_of(tcp) - n->end_seq) <= 0)
+		return 0;
+	waited = waited_ns(tcp, n, now);
+	return waited ? now - waited : 0;
 }
 
 /* A response ends. The last one of a connection goes with its record, the ones before are told as the next one ends. */
@@ -417,9 +442,16 @@ INLINE void responded(struct note *n, u64 now, u32 end)
 INLINE void acknowledged(void *sk, struct note *n)
 {
 	struct tcp_sock *tcp = to_tcp_sock(sk);
+	u32 end;
 
 	if (!tcp || !n->under_way || (int)(tcp->snd_una - n->end_seq) < 0)
 		return;
+	end = end_of(tcp);
+	if (end != n->end_seq) {
+		/* Somebody waits for room within the next write, which is told when it is done. */
+		n->end_seq = end;
+		return;
+	}
 	responded(n, now_ns(), n->end_seq);
 	n->under_way = 0;
 	n->busy_jiffies = busy_of(tcp, jiffies64());
@@ -429,10 +461,20 @@ INLINE void acknowledged(void *sk, struct note *n)
 INLINE void broken_off(void *sk, struct note *n, u64 now)
 {
 	struct tcp_sock *tcp = to_tcp_sock(sk);
+	u64 began;
 	u32 end;
 
-	if (!tcp || !n->under_way)
+	if (!tcp)
 		return;
+	if (!n->under_way) {
+		began = began_unseen(tcp, n, now);
+		if (!began)
+			return;
+		n->began_ns = began;
+		n->begin_seq = n->end_seq;
+		n->under_way = 1;
+	}
+	n->end_seq = end_of(tcp);
 	end = tcp->snd_una;
 	if ((int)(end - n->end_seq) >= 0) {
 		end = n->end_seq;
@@ -549,7 +591,9 @@ SEC("iter") int still_open(struct walk *w)
 	} two = {}, *both = &two;
 	struct record *r = &both->now;
 	void *sk = w->sk;
-	u64 now = now_ns();
+	u64 now = now_ns(), began;
+	u32 begin;
+	int is_open;
 
 	tcp = sk ? to_tcp_sock(sk) : 0;
 	if (!tcp)
@@ -562,10 +606,21 @@ SEC("iter") int still_open(struct walk *w)
 	if (!n->finished_ns)
 		r->idle_ns = idle_of(tcp, n, now - n->since_ns);
 	r->response_ns = 0;
-	if (n->under_way) {
-		r->response_ns = now > n->began_ns ? now - n->began_ns : 1;
+	began = n->began_ns;
+	begin = n->begin_seq;
+	is_open = n->under_way;
+#ifdef RESPONSES
+	if (!is_open) {
+		began = began_unseen(tcp, n, now);
+		begin = n->end_seq;
+		is_open = began != 0;
+	}
+#endif
+	if (is_open) {
+		r->response_ns = now > began ? now - began : 1;
 		r->response_ended_ns = r->lasted_ns;
-		r->response_bytes = tcp->snd_una - n->begin_seq;
+		r->response_bytes = tcp->snd_una - begin;
+		r->response_cut = 1;
 		r->responses++;
 	}
 	write_out(w->meta->file, both, sizeof(*both));

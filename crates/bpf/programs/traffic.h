@@ -32,6 +32,8 @@ struct bpf_sock_ops {
 enum { RWND_INIT = 2, PASSIVE_ESTABLISHED = 5, NEEDS_ECN = 6, TIMED_OUT = 8, STATE = 10, ACKNOWLEDGED = 19, WRITTEN = 20 };
 enum { RTO_FLAG = 1, STATE_FLAG = 4 };
 enum { ESTABLISHED = 1, CLOSE = 7 };
+/* A bit for each state in which an end has sent its FIN: FIN_WAIT1, FIN_WAIT2, TIME_WAIT, LAST_ACK, CLOSING. */
+enum { FIN_SENT = 1 << 4 | 1 << 5 | 1 << 6 | 1 << 9 | 1 << 11 };
 #define REPLY(s) (*(volatile u32 *)&(s)->args[0])
 
 static void *(*storage_get)(void *map, void *sk, void *value, u64 flags) = (void *)107;
@@ -61,7 +63,17 @@ struct minmax {
 struct tcp_congestion_ops {
 	char name[16];
 } __attribute__((preserve_access_index));
+struct sock_common {
+	u8 skc_state;
+} __attribute__((preserve_access_index));
+struct sock {
+	struct sock_common __sk_common;
+} __attribute__((preserve_access_index));
+struct inet_sock {
+	struct sock sk;
+} __attribute__((preserve_access_index));
 struct inet_connection_sock {
+	struct inet_sock icsk_inet;
 	struct tcp_congestion_ops *icsk_ca_ops;
 } __attribute__((preserve_access_index));
 struct tcp_sock {
