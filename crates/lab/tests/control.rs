@@ -8,7 +8,8 @@ use std::time::Duration;
 use wt_lab::{Backend, Lab, LabTunnel, Scenario};
 use wt_testing::require;
 use wt_trial::{
-    Amount, Cancel, Direction, LoadedControl, Phase, STOPPED, Status, TrialOutcome, TrialSpec, Tunnel as _, Workload,
+    Amount, Cancel, Direction, LoadedControl, Phase, Repeat, STOPPED, Status, TrialOutcome, TrialSpec, Tunnel as _,
+    Workload,
 };
 use wt_units::{Bytes, Knob, Level, Settings};
 
@@ -35,6 +36,11 @@ fn trial(tunnel: &mut LabTunnel, direction: Direction, cc: Option<&str>) -> Tria
 }
 
 fn run(tunnel: &mut LabTunnel, direction: Direction, cc: Option<&str>, cancel: &Cancel) -> TrialOutcome {
+    let workload = Workload::Bulk { direction, amount: Amount::Size(Bytes(140_000)) };
+    work(tunnel, workload, cc, cancel)
+}
+
+fn work(tunnel: &mut LabTunnel, workload: Workload, cc: Option<&str>, cancel: &Cancel) -> TrialOutcome {
     let mut settings = Settings::new().with(Knob::Initcwnd, Level::Number(100));
     if let Some(name) = cc {
         settings.set(Knob::Cc, Level::Name(name.to_owned()));
@@ -46,7 +52,7 @@ fn run(tunnel: &mut LabTunnel, direction: Direction, cc: Option<&str>, cancel: &
         order: 1,
         arm: 0,
         settings,
-        workload: Workload::Bulk { direction, amount: Amount::Size(Bytes(140_000)) },
+        workload,
         deadline: Duration::from_secs(20),
         seed: 1,
     };
@@ -79,6 +85,26 @@ fn a_control_asked_for_isnt_paced_because_the_hosts_default_is() {
         }
     }
     assert_eq!(trial(&mut tunnel, Direction::Down, Some("bbr")).observed.cc.as_deref(), Some("bbr"));
+}
+
+fn whatever_mostly_goes_up_is_sent_with_the_control_that_is_asked_for() {
+    let mut tunnel = LabTunnel::new(lab()).unwrap();
+    let other = tunnel.congestion_controls().iter().find(|name| *name != "reno").cloned();
+    // Connections begin with reno, so that only another one says anything.
+    let name = require!("another congestion control than reno", other.ok_or("only reno"));
+    let (direction, time) = (Direction::Up, Duration::from_millis(300));
+    let once = Repeat::Count(1);
+    for workload in [
+        Workload::Transactions { request: Bytes(2_000), response: Bytes(200), think: Duration::ZERO, amount: once },
+        Workload::Stream { direction, message: Bytes(200), interval: Duration::from_millis(100), time },
+        Workload::Soak { direction, time },
+        Workload::Competing { direction, rivals: 1, time },
+        Workload::Load { direction, time },
+    ] {
+        let outcome = work(&mut tunnel, workload.clone(), Some(&name), &Cancel::new());
+        assert_eq!(outcome.observed.cc.as_deref(), Some(&*name), "{workload}: {outcome:?}");
+        assert_eq!(outcome.granted.name(Knob::Cc), Some(&*name), "{workload}");
+    }
 }
 
 /// A control whose program the kernel skips in the second connection.
@@ -139,6 +165,10 @@ fn main() {
             (
                 "a_control_asked_for_isnt_paced_because_the_hosts_default_is",
                 a_control_asked_for_isnt_paced_because_the_hosts_default_is,
+            ),
+            (
+                "whatever_mostly_goes_up_is_sent_with_the_control_that_is_asked_for",
+                whatever_mostly_goes_up_is_sent_with_the_control_that_is_asked_for,
             ),
             (
                 "a_trial_in_which_a_program_was_skipped_says_nothing",

@@ -1,6 +1,6 @@
 use crate::error::LoadError;
 use crate::job::{Leg, OpenedConnection};
-use crate::proto::Request;
+use crate::proto::{Request, SenderOptions};
 use crate::transfer::{EndReport, Job, receive, send};
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
@@ -59,6 +59,12 @@ impl Connection {
     #[must_use]
     pub fn through(socket: OwnedFd, connect_time: Duration) -> Self {
         Self { stream: TcpStream::from(socket), window: None, connect_time, granted: Settings::new() }
+    }
+
+    /// Sets what the sender of the payload sets, where that is this end; what the kernel refuses, and why.
+    #[must_use]
+    pub fn send_with(&self, sender: &SenderOptions) -> Vec<String> {
+        sender.apply(&self.stream)
     }
 
     /// Asks our server for a connection of this purpose.
