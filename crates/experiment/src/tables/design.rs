@@ -1,6 +1,7 @@
 //! What a sheet is: levels in blocks, groups, a 2 × 2, or a list of hosts.
 
 use super::error::{ColumnRole, SheetError};
+use super::names::{BetterDirection, GOOD, TIMES, has_word, words};
 use super::sheet::Sheet;
 use crate::classic::{Better, Square, Table, TableError};
 use std::collections::HashMap;
@@ -20,41 +21,6 @@ const OUTCOMES: [&str; 12] = [
     "latency",
     "duration",
 ];
-/// Words that make it a time: less is better.
-const TIMES: [&str; 12] =
-    ["ms", "us", "sec", "secs", "seconds", "time", "latency", "duration", "rtt", "delay", "load", "elapsed"];
-/// Words that make it something that nobody wants: less is better, of a rate, too.
-const BAD: [&str; 27] = [
-    "loss",
-    "losses",
-    "lost",
-    "error",
-    "errors",
-    "drop",
-    "drops",
-    "dropped",
-    "retransmit",
-    "retransmits",
-    "retransmitted",
-    "retransmission",
-    "retransmissions",
-    "retrans",
-    "late",
-    "lateness",
-    "jitter",
-    "stall",
-    "stalls",
-    "stalled",
-    "ttfb",
-    "fct",
-    "timeout",
-    "timeouts",
-    "failure",
-    "failures",
-    "failed",
-];
-/// Words that make it something that everybody wants, whatever else its name says of it.
-const GOOD: [&str; 10] = ["goodput", "throughput", "bandwidth", "speed", "kbit", "mbit", "gbit", "kbps", "mbps", "bps"];
 /// Columns of our own tables of trials that are no settings, whatever begins with `started` besides; and one that only those have, with
 /// the names of settings beside it.
 const OF_TRIALS: [&str; 4] = ["order", "trial", "elapsed_us", "bytes"];
@@ -103,15 +69,11 @@ pub(super) enum Kind {
 pub(super) fn recognise(sheet: &Sheet, named: &NamedColumns) -> Result<Design, SheetError> {
     let values = values(sheet, named)?;
     let value = values.iter().map(|v| sheet.columns[*v].name.clone()).collect::<Vec<_>>().join(", ");
-    let all = |known: &[&str]| values.iter().all(|v| has_word(&sheet.columns[*v].name, known));
-    let better = named.better.unwrap_or_else(|| {
-        let is_bad = all(&TIMES) || (all(&BAD) && !all(&GOOD));
-        if is_bad { Better::Lower } else { Better::Higher }
-    });
+    let direction = BetterDirection::of(values.iter().map(|v| sheet.columns[*v].name.as_str()));
+    let better = named.better.unwrap_or(direction.better);
     let (kind, mut notes) =
         if values.len() > 1 { wide(sheet, named, &values)? } else { long(sheet, named, values[0])? };
-    let plain = all(&GOOD) || all(&TIMES) || value == "rate";
-    if named.better.is_none() && !plain && !matches!(kind, Kind::Listing { .. }) {
+    if named.better.is_none() && !direction.is_plain && !matches!(kind, Kind::Listing { .. }) {
         notes.push(assumed(if values.len() == 1 { &value } else { "in each of the columns" }, better));
     }
     Ok(Design { kind, value, better, notes })
@@ -124,15 +86,6 @@ fn assumed(value: &str, better: Better) -> String {
         Better::Lower => ("smaller", "higher"),
     };
     format!("{counts} {value} counts as better (otherwise --{other}-is-better)")
-}
-
-fn words(name: &str) -> Vec<String> {
-    let split = name.split(|c: char| !c.is_ascii_alphanumeric());
-    split.filter(|w| !w.is_empty()).map(str::to_ascii_lowercase).collect()
-}
-
-fn has_word(name: &str, known: &[&str]) -> bool {
-    words(name).iter().any(|word| known.contains(&word.trim_end_matches(|c: char| c.is_ascii_digit())))
 }
 
 /// The columns of outcomes.

@@ -16,6 +16,8 @@ mod factorial;
 mod grouped;
 /// Lists of hosts.
 mod listing;
+/// What a column's name says of what is better.
+mod names;
 /// Many paths together.
 mod paths;
 /// A CSV file.
@@ -217,6 +219,9 @@ mod tests {
         }
         let note = "larger hit_rate counts as better (otherwise --lower-is-better)".to_owned();
         assert_eq!(told("hit_rate", &[]), ("b", note));
+        assert_eq!(told("Bandwidth (Mbits/sec)", &[]), ("b", String::new()));
+        let note = "larger Requests/sec counts as better (otherwise --lower-is-better)".to_owned();
+        assert_eq!(told("Requests/sec", &[]), ("b", note));
     }
 
     #[test]
