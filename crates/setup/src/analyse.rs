@@ -117,6 +117,12 @@ fn problem(error: &AnalyseError) -> Problem {
     }
 }
 
+/// Whether points in a number separate thousands: `1.234.567`.
+fn is_grouped(text: &str) -> bool {
+    let groups = || text.split('.').skip(1);
+    groups().count() > 1 && groups().all(|group| group.len() == 3 && group.bytes().all(|b| b.is_ascii_digit()))
+}
+
 fn sheet_problem(error: &SheetError) -> Problem {
     let problem = Problem::usage(error.to_string());
     match error {
@@ -139,9 +145,12 @@ fn sheet_problem(error: &SheetError) -> Problem {
         SheetError::NoStandardError { .. } => problem
             .because("the table was read as effects with their standard errors, by its columns' names")
             .hint("leave out what has none, or name the columns of outcomes: --value COLUMN"),
-        SheetError::NotANumber { text, .. } if text.contains(',') => {
+        SheetError::NotANumber { text, .. } if text.contains(',') || is_grouped(text) => {
             problem.hint("write decimals with a point, and no separators of thousands")
         }
+        SheetError::PointUnclear { .. } => problem
+            .because("semicolons separate the cells, as where decimals have a comma, and every point has three digits behind it")
+            .hint("write no separators of thousands, and all decimals of a column with as many digits: 1.026 and 928.000"),
         SheetError::OneLevel { .. } | SheetError::TooManyLevels { .. } => {
             problem.hint("--factor COLUMN names the column of the settings")
         }

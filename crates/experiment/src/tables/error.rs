@@ -206,6 +206,14 @@ pub enum SheetError {
         /// What stands there.
         text: String,
     },
+    /// A point separates decimals, or thousands: both readings fit the column.
+    #[error("{cell}: the point in {} may separate decimals or thousands", quoted(.text))]
+    PointUnclear {
+        /// Where.
+        cell: CellName,
+        /// What stands there.
+        text: String,
+    },
     /// Beside the outcomes there is nothing to compare by.
     #[error("{file}: there is no column of levels beside the outcome{}", if *.several { "s" } else { "" })]
     NoFactor {

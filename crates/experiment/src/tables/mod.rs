@@ -241,6 +241,31 @@ mod tests {
     }
 
     #[test]
+    fn a_point_that_may_separate_thousands_is_refused_and_decimals_are_read() {
+        let table = |separator: char, cells: [&str; 4]| {
+            let [a, b, c, d] = cells;
+            format!("day;mtu;goodput\n1;1500;{a}\n1;1492;{b}\n2;1500;{c}\n2;1492;{d}\n")
+                .replace(';', &separator.to_string())
+        };
+        for cells in [["928", "1.026", "963", "1.041"], ["928", "12.026", "963", "904"]] {
+            let Err(SheetError::PointUnclear { cell, text }) = of(&table(';', cells)) else {
+                panic!("{cells:?} is read")
+            };
+            assert_eq!((cell.line, cell.name.as_str(), text.as_str()), (3, "goodput", cells[1]));
+            assert!(of(&table(',', cells)).is_ok(), "{cells:?} with commas between");
+        }
+        for cells in [
+            ["928.000", "1.026", "963.000", "1.041"],
+            ["928", "1.02", "963", "1.041"],
+            ["928", "0.026", "963", "1.041"],
+            ["9280", "1.026", "963", "1.041"],
+            ["928", "1026", "963", "1041"],
+        ] {
+            assert!(of(&table(';', cells)).is_ok(), "{cells:?}");
+        }
+    }
+
+    #[test]
     fn what_has_no_finite_answer_is_refused() {
         for (text, says) in [
             ("path,log_ratio,se\na,800,1\nb,800,1\nc,800,1\n", "'800' is no log of a ratio"),

@@ -20,6 +20,8 @@ pub(super) struct Sheet {
     /// What the file is called in messages.
     file: String,
     pub(super) columns: Vec<Column>,
+    /// What stands between its cells.
+    separator: u8,
     /// The line of each row.
     lines: Vec<u64>,
 }
@@ -40,8 +42,9 @@ impl Sheet {
             return Err(SheetError::Utf16 { file: file.to_owned() });
         }
         let head = head.strip_prefix(&[0xef, 0xbb, 0xbf]).unwrap_or(&head).to_vec();
+        let separator = separator(&head);
         let mut reader = csv::ReaderBuilder::new()
-            .delimiter(separator(&head))
+            .delimiter(separator)
             .comment(Some(b'#'))
             .trim(csv::Trim::All)
             .from_reader(head.as_slice().chain(BoundedReader { input, left: MOST_BYTES }));
@@ -50,8 +53,8 @@ impl Sheet {
         if names.len() > MOST_COLUMNS {
             return Err(SheetError::TooManyColumns { file: file.to_owned(), found: names.len(), most: MOST_COLUMNS });
         }
-        let mut sheet =
-            Self { file: file.to_owned(), columns: names.into_iter().map(Column::new).collect(), lines: Vec::new() };
+        let columns = names.into_iter().map(Column::new).collect();
+        let mut sheet = Self { file: file.to_owned(), columns, separator, lines: Vec::new() };
         sheet.check_names()?;
         let mut record = csv::StringRecord::new();
         while reader.read_record(&mut record).map_err(problem)? {
@@ -135,7 +138,28 @@ impl Sheet {
             let text = self.cells(column)[row].clone();
             return Err(SheetError::NoMeasurement { cell: self.at(row, column), text });
         }
+        if let Some(row) = self.thousands(column) {
+            let text = self.cells(column)[row].clone();
+            return Err(SheetError::PointUnclear { cell: self.at(row, column), text });
+        }
         Ok(values)
+    }
+
+    /// The first row of a column whose points may separate thousands: the file is of those that have a comma in decimals, three digits
+    /// stand behind every point and one to three, of which the first is no zero, before it, and some cells are numbers below a
+    /// thousand without one.
+    fn thousands(&self, column: usize) -> Option<usize> {
+        let cells = self.cells(column);
+        let digits = |part: &str, few: std::ops::RangeInclusive<usize>| {
+            few.contains(&part.len()) && part.bytes().all(|b| b.is_ascii_digit())
+        };
+        let grouped = |cell: &String| {
+            let parts = cell.split_once('.');
+            parts.is_some_and(|(high, low)| digits(high, 1..=3) && !high.starts_with('0') && digits(low, 3..=3))
+        };
+        let is_small = |cell: &String| digits(cell, 1..=3);
+        let fits = self.separator == b';' && cells.iter().all(|cell| grouped(cell) || is_small(cell));
+        cells.iter().position(grouped).filter(|_| fits && cells.iter().any(is_small))
     }
 
     /// A column of figures of any sign.

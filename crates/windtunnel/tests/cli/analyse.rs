@@ -188,6 +188,11 @@ fn what_is_wrong_with_a_table_is_named_with_line_and_column() {
         (b"mtu,s1,s2\n1,2,\n2,1,3\n", "line 2, column 3 (s2): the cell is empty"),
         (b"mtu,s1,s2\n1,2,0\n2,1,3\n", "line 2, column 3 (s2): '0' is not above zero"),
         (b"mtu;s1;s2\n1;2;3,5\n2;1;3\n", "line 2, column 3 (s2): '3,5' is not a number"),
+        (
+            b"mtu;s1;s2\n1;928;963\n2;1.026;1.041\n",
+            "line 3, column 2 (s1): the point in '1.026' may separate decimals or thousands",
+        ),
+        (b"mtu;s1;s2\n1;928;963\n2;1.026.000;3\n", "no separators of thousands"),
         (b"mtu,s1,s2\n1,2,3\n", "line 2, column 1 (mtu): there is only one level, '1'"),
         (b"mtu,s1,s2\n1,2,3\n1,4,5\n", "line 3, column 1 (mtu): level '1' stands in line 2 already"),
         (b"mtu,mtu,s2\n1,2,3\n", "line 1, column 2: a second column is called 'mtu'"),
