@@ -118,12 +118,12 @@ pub(super) fn confirmed(confirmed: &ConfirmOutcome) {
     say!("Change {} stays. {} undo {} takes it back.{except}", confirmed.id, own(), confirmed.id);
 }
 
-/// That not all of a change outlives a reboot, where that is said.
 /// What is said of a setting, or of all of them.
 fn risk_line(risk: &Risk) -> String {
     if risk.key == "*" { risk.text.clone() } else { format!("{}: {}", risk.key, risk.text) }
 }
 
+/// That not all of a change outlives a reboot, where that is said.
 fn except(notes: &[Risk]) -> &'static str {
     if notes.is_empty() { "" } else { " What is named above doesn't outlive a reboot." }
 }
