@@ -2268,12 +2268,16 @@ export type SharedSetting = {
   everywhere: number;
   /** The evidence of all of them that it is faster: of separate experiments with orders of their own the product, of others the mean. */
   evidence: number;
+  /** Whether it is shown to be faster, and by so little on average that it isn't worth a change: `tune` recommends no such setting. */
+  faster_by_little: boolean;
   /** Whether its gain differs between two of them: their intervals have nothing in common. */
   gains_differ: boolean;
   /** What it is called. */
   label: string;
   /** How many times an experiment of that many settings would need. */
   needed: number;
+  /** By how much it is faster in all rounds of all of them: the geometric mean of their ratios, each as often as it has rounds. An estimate; `None` where one of them has none. */
+  ratio?: number | null;
   /** What it is. */
   settings: Settings;
   /** The experiments in which it is shown to be faster, by name; of them a share of 1 / `needed` is wrong on average (e-BH). */
@@ -2419,7 +2423,7 @@ export type Sure = {
   at_least?: number | null;
   /** The probability that no claim of the experiment is false, however often one looked. */
   confidence: number;
-  /** Rounds that count. */
+  /** Rounds that count; of less delay those that were run for it, too. */
   rounds: number;
   /** How long the trials took, s. */
   seconds: number;

@@ -67,6 +67,14 @@ pub struct SharedSetting {
     pub combined: &'static str,
     /// How many times an experiment of that many settings would need.
     pub needed: f64,
+    /// By how much it is faster in all rounds of all of them: the geometric mean of their ratios, each as often as it has rounds. An
+    /// estimate; `None` where one of them has none.
+    pub ratio: Option<f64>,
+    /// Whether it is shown to be faster, and by so little on average that it isn't worth a change: `tune` recommends no such setting.
+    pub faster_by_little: bool,
+    /// The gain, as a share, below which it isn't worth a change.
+    #[serde(skip)]
+    pub(super) relevant: f64,
     /// The least evidence of any of them: that it is faster in each.
     pub everywhere: f64,
     /// The experiments in which it is shown to be faster, by name; of them a share of 1 / `needed` is wrong on average (e-BH).

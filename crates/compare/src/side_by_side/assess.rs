@@ -158,6 +158,11 @@ fn shared(experiments: &[&ComparedExperiment]) -> Vec<SharedSetting> {
             let elsewhere = together.new_site.filter(|_| combination == Combination::Product).map(elsewhere);
             let gains_differ =
                 each.iter().enumerate().any(|(at, one)| each[..at].iter().any(|other| differ(one, other)));
+            let ratio = common_ratio(&each);
+            let relevant = experiments.iter().map(|one| one.relevant()).fold(f64::INFINITY, f64::min);
+            let is_little = ratio.is_some_and(|ratio| ratio < 1.0 + relevant)
+                && !gains_differ
+                && !each.iter().any(|tried| tried.is_worth);
             found.push(SharedSetting {
                 label: arm.label.clone(),
                 settings: arm.settings.clone(),
@@ -168,6 +173,9 @@ fn shared(experiments: &[&ComparedExperiment]) -> Vec<SharedSetting> {
                 elsewhere,
                 combined: combination.name(),
                 needed,
+                ratio,
+                faster_by_little: together.somewhere >= needed && is_little,
+                relevant,
                 gains_differ,
             });
         }
@@ -182,6 +190,14 @@ fn elsewhere(summary: Summary) -> ExpectedElsewhere {
         high: summary.prediction_high.exp(),
         heterogeneity: summary.i_squared,
     }
+}
+
+/// The geometric mean over the rounds of all, which is what one experiment with all of them would estimate.
+fn common_ratio(each: &[TriedSetting]) -> Option<f64> {
+    let rounds: usize = each.iter().map(|tried| tried.rounds).sum();
+    let logs = each.iter().map(|tried| Some(tried.rounds as f64 * tried.ratio?.ln()));
+    let sum = logs.sum::<Option<f64>>()?;
+    Some((sum / rounds as f64).exp()).filter(|ratio| ratio.is_finite())
 }
 
 /// Whether two intervals have nothing in common.

@@ -91,6 +91,9 @@ pub struct TriedSetting {
     pub(super) effect: Option<Effect>,
     #[serde(skip)]
     pub(super) sessions: Vec<(String, u64)>,
+    /// Whether this experiment alone shows it to be faster by so much that it is worth a change.
+    #[serde(skip)]
+    pub(super) is_worth: bool,
 }
 
 impl ComparedExperiment {
@@ -276,7 +279,13 @@ impl ComparedExperiment {
                 .zip(arm.standard_error)
                 .map(|(estimate, standard_error)| Effect { estimate, standard_error }),
             sessions: self.sessions.clone(),
+            is_worth: arm.claimed.is_some(),
         })
+    }
+
+    /// The share below which a gain isn't worth a change by its rules.
+    pub(super) fn relevant(&self) -> f64 {
+        self.assessment.as_ref().map_or(0.0, |assessment| assessment.relevant)
     }
 }
 

@@ -18,7 +18,8 @@ fn keep_gaining(journal: &mut SqliteJournal, id: &str, seed: u64, gains: u64, fa
         Arm { label: "current".to_owned(), settings: Settings::new() },
         Arm { label: "initcwnd=20".to_owned(), settings: window.clone() },
     ];
-    let config = TuneConfig { workload: Some(workload.clone()), order_seed: Some(seed), ..TuneConfig::default() };
+    let (order_seed, relevant) = (Some(seed), Some(0.01));
+    let config = TuneConfig { workload: Some(workload.clone()), order_seed, relevant, ..TuneConfig::default() };
     let trial = |(round, arm): (u32, usize)| {
         let mut outcome = TrialOutcome::empty(Status::Failed, Duration::from_secs(1), "");
         if !fails(round, arm) {
@@ -102,5 +103,30 @@ fn that_gains_differ_is_said_in_whatever_order_the_experiments_are_named() {
         let experiments = order.iter().map(ToString::to_string).collect();
         let answer = run(&SideBySideRequest { experiments, anyway: true, journal: Some(file.clone()) }).unwrap();
         assert_eq!(answer.settings[0].gains_differ, differ, "{order:?}");
+    }
+}
+
+#[test]
+fn a_gain_that_tune_finds_too_little_to_recommend_is_no_recommendation_of_two_experiments_either() {
+    let of = |gains: [u64; 2]| {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("two.sqlite3");
+        let mut journal = SqliteJournal::open(&file).unwrap();
+        keep_gaining(&mut journal, "whole", 1, gains[0], |_, _| false);
+        keep_gaining(&mut journal, "broken", 2, gains[1], |_, _| false);
+        compared(&file, false)
+    };
+    let little = of([1_004_000, 1_004_000]);
+    let first = "initcwnd=20 is faster by less than 1 % by these 2 experiments together: not worth a change.";
+    assert!(little.text.starts_with(first) && little.text.contains("faster by little"), "{}", little.text);
+    assert!(little.text.contains("over all their rounds initcwnd=20 is ×1.004, too little"), "{}", little.text);
+    let shared = &little.settings[0];
+    assert!(shared.evidence >= shared.needed && shared.faster_by_little, "{shared:#?}");
+    assert!((shared.ratio.unwrap() - 1.004).abs() < 1e-4, "{shared:#?}");
+
+    for gains in [[1_200_000, 1_200_000], [1_004_000, 1_030_000]] {
+        let worth = of(gains);
+        let first = "initcwnd=20 is shown to be faster by these 2 experiments together.";
+        assert!(worth.text.starts_with(first) && !worth.settings[0].faster_by_little, "{}", worth.text);
     }
 }

@@ -24,11 +24,21 @@ pub(super) fn text(answer: &SideBySideAnswer) -> String {
 
 fn headline(answer: &SideBySideAnswer) -> String {
     let many = counted(answer.experiments.len(), "experiment");
-    let shown: Vec<&str> = answer.settings.iter().filter(|one| one.is_shown()).map(|one| one.label.as_str()).collect();
-    match shown.as_slice() {
+    let labels = |are: &dyn Fn(&SharedSetting) -> bool| -> Vec<&str> {
+        answer.settings.iter().filter(|one| are(one)).map(|one| one.label.as_str()).collect()
+    };
+    let little = labels(&|one| one.faster_by_little);
+    let relevant = answer.settings.iter().map(|one| one.relevant).fold(0.0, f64::max);
+    match labels(&|one| one.is_shown() && !one.faster_by_little).as_slice() {
         _ if !answer.comparable => format!("They can't be compared, because {}.", answer.because.join("; ")),
         [] if answer.settings.is_empty() => {
             "No setting but the current one was tried in more than one of them.".to_owned()
+        }
+        [] if !little.is_empty() => {
+            let are = if little.len() == 1 { "is" } else { "are" };
+            let least = (relevant * 1e3).round() / 10.0;
+            let little = little.join(" and ");
+            format!("{little} {are} faster by less than {least} % by these {many} together: not worth a change.")
         }
         [] => format!("No setting is shown to be faster by these {many} together."),
         [one] => format!("{one} is shown to be faster by these {many} together."),
@@ -64,6 +74,7 @@ fn settings(answer: &SideBySideAnswer) -> Vec<Vec<String>> {
     let head = ["setting", "together", "evidence"].map(str::to_owned).into_iter().chain(numbers).collect();
     let row = |shared: &SharedSetting| {
         let together = match shared {
+            shared if shared.faster_by_little => "faster by little",
             shared if shared.everywhere >= shared.needed => "faster in each",
             shared if shared.is_shown() => "faster",
             _ => "not shown",
@@ -117,6 +128,12 @@ fn remarks(answer: &SideBySideAnswer) -> Vec<String> {
 fn of_setting(shared: &SharedSetting) -> Vec<String> {
     let label = &shared.label;
     let mut lines = Vec::new();
+    // Of three or more the mean with its spread is told below.
+    let told = shared.faster_by_little || shared.is_shown() && shared.elsewhere.is_none();
+    if let Some(ratio) = shared.ratio.filter(|_| told) {
+        let little = if shared.faster_by_little { ", too little to be worth a change" } else { "" };
+        lines.push(format!("By estimate over all their rounds {label} is {}{little}.", fine(ratio)));
+    }
     if !shared.shown_in.is_empty() && shared.everywhere < shared.needed {
         lines.push(format!("{label} is shown to be faster in {}.", shared.shown_in.join(", ")));
     }

@@ -239,7 +239,7 @@ pub(crate) fn run(args: &FleetArgs) -> Outcome {
             match ask(Request::FleetReport(request))? {
                 Answer::Compare(answer) => {
                     give(&*answer, owner.json, |answer| say!("{}", answer.text.trim_end()))?;
-                    let shown = answer.settings.iter().any(|setting| setting.evidence >= setting.needed);
+                    let shown = answer.settings.iter().any(|one| one.evidence >= one.needed && !one.faster_by_little);
                     Ok(if shown { Exit::Done } else { Exit::No })
                 }
                 _ => Err(unexpected()),
