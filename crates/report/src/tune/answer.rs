@@ -98,7 +98,7 @@ pub struct Sure {
     pub at_least: Option<f64>,
     /// The probability that no claim of the experiment is false, however often one looked.
     pub confidence: f64,
-    /// Rounds that count.
+    /// Rounds that count; of less delay those that were run for it, too.
     pub rounds: usize,
     /// How long the trials took, s.
     pub seconds: f64,
@@ -306,6 +306,7 @@ impl TuneInputs<'_> {
         (answer.before, answer.after) = (Some(delay.against_delay_us / 1e3), Some(delay.delay_us / 1e3));
         answer.change_percent = Some(-delay.less() * 100.0);
         answer.sure.at_least = delay.at_least.map(|share| -share * 100.0);
+        answer.sure.rounds += delay.rounds;
         let speed = delay.goodput_bps / delay.against_goodput_bps;
         let baseline = self.baseline().filter(|_| delay.against == 0);
         let than = baseline.map_or_else(String::new, |baseline| format!(" than the {}", baseline.label));
@@ -327,7 +328,7 @@ impl TuneInputs<'_> {
         format!(
             "at least {least} less delay, at most {behind} slower, with {:.0} % confidence; {}, {}.",
             answer.sure.confidence * 100.0,
-            counted(self.assessment.rounds + delay.rounds, "round"),
+            counted(answer.sure.rounds, "round"),
             words::duration(answer.sure.seconds)
         )
     }

@@ -380,6 +380,7 @@ fn check(case: &Case, report: &TuneReport, answer: &Answer) {
     assert!(kept.contains(report.id.as_str()) && answer.kept == report.id, "{title}: {kept}");
     let rounds = report.rounds + report.delay.as_ref().filter(|delay| delay.shown).map_or(0, |delay| delay.rounds);
     assert!(sure.contains(&counted(rounds, "round")) && sure.contains("49 s"), "{title}: {sure}");
+    assert_eq!(answer.sure.rounds, rounds, "{title}: the object has the rounds that the line has");
     for step in &answer.steps {
         assert!(
             does.contains(&step.command) && (step.host == AnswerHost::Here || does.contains(step.host.place())),
