@@ -49,7 +49,7 @@ pub struct TuneRequest {
     pub direction: TrialDirection,
     /// What is wished for: how the risk of a false claim is shared between speed and delay.
     pub goal: Goal,
-    /// Goodput loss tolerated when choosing the smallest sufficient RWIN.
+    /// Loss of speed tolerated when choosing the smallest sufficient level of a knob with an order, or less delay.
     pub epsilon: Ratio,
     /// Whether levels are compared with the best of all of them instead of the current one.
     pub strict: bool,

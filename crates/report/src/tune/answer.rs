@@ -3,6 +3,7 @@
 
 use super::answer_words::{capital, direction_of, does, has_rivals, looks, plural};
 use super::figures::counted_bps;
+use super::granted::granted;
 use super::{DelayReport, LimitedBy, LimitsReport, TrialFigure, TuneInputs};
 use crate::words;
 use serde::Serialize;
@@ -267,7 +268,21 @@ impl TuneInputs<'_> {
             let slower = words::times(Some((total * 100.0 + 1e-9).floor() / 100.0));
             format!(" That is typical; in total {} slower ({slower}).", if several { "they are" } else { "it is" })
         });
-        answer.what = format!("{name} {does}{than}{figures}.{total}");
+        let larger = self.larger_window(known);
+        answer.what = format!("{name} {does}{than}{figures}.{total}{larger}");
+    }
+
+    /// What a larger first window than the sparing one that is recommended is shown to gain.
+    fn larger_window(&self, known: &AnswerInputs<'_>) -> String {
+        let faster =
+            self.spared().filter(|arm| arm.claimed.is_some()).and_then(|arm| Some((arm.arm, arm.cautious?.exp())));
+        let Some((arm, ratio)) = faster.filter(|(_, ratio)| ratio.is_finite()) else { return String::new() };
+        if granted(known.records).iter().any(|granted| granted.arm == arm && granted.mostly_differs()) {
+            return String::new();
+        }
+        let gain = words::change(known.measured.change_percent(ratio));
+        let does = known.records.first().map_or_else(|| format!("is {gain} faster"), |r| does(&r.spec.workload, &gain));
+        format!(" {} {does} by a larger burst: a smaller --epsilon prefers it.", self.label(arm))
     }
 
     /// What is said where the current settings deliver nothing, or mostly nothing: `failed` of `all` their trials.

@@ -218,6 +218,13 @@ impl TuneInputs<'_> {
         wanted.then(|| Assessment { pick: found.smallest, regret: None, ..a.clone() })
     }
 
+    /// The first window that is faster than the recommended one, which is the smallest on the plateau.
+    pub(super) fn spared(&self) -> Option<&ArmAssessment> {
+        let a = self.assessment;
+        let found = a.plateau.as_ref().filter(|_| matches!(self.plateau, Some(Knob::Initcwnd | Knob::Initrwnd)))?;
+        a.arms.get(found.anchor).filter(|_| found.smallest == a.pick && found.anchor != a.pick)
+    }
+
     /// The assessment that recommends what may be recommended: nothing that wasn't set as asked in most trials, and of first
     /// windows the sparing one.
     fn recommended(&self, not_set: &BTreeSet<usize>) -> Assessment {

@@ -1,7 +1,6 @@
 use super::{TrialFigure, TuneInputs};
 use wt_experiment::{StopReason, VerdictKind};
 use wt_trial::{Phase, Status, TrialRecord};
-use wt_units::Knob;
 
 impl TuneInputs<'_> {
     /// What a person may do next, one thing each.
@@ -12,9 +11,7 @@ impl TuneInputs<'_> {
         }
         let mut next = Vec::new();
         if a.kind == VerdictKind::Faster && self.has_current() {
-            let larger = a.plateau.as_ref().filter(|found| found.smallest == a.pick && found.anchor != a.pick);
-            let why = larger.filter(|_| matches!(self.plateau, Some(Knob::Initcwnd | Knob::Initrwnd)));
-            let why = why.map_or_else(String::new, |found| {
+            let why = a.plateau.as_ref().filter(|_| self.spared().is_some()).map_or_else(String::new, |found| {
                 format!(
                     ", not {}, which gains less than {:.0} % more by a larger burst",
                     self.label(found.anchor),

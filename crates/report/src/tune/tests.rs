@@ -232,6 +232,11 @@ fn of_first_windows_the_smallest_on_the_plateau_is_recommended_and_of_receive_wi
     assert_eq!((report.verdict.arm, report.verdict.label.as_str()), (2, "40"));
     assert!(report.verdict.headline.starts_with("40 is faster"), "{}", report.verdict.text);
     assert!(report.next[0].contains(", not 80, which gains less than 10 % more"), "{:?}", report.next);
+    // Who sees the first line only learns what the larger one is shown to gain.
+    let what = &report.verdict.answer.what;
+    let gain = (story.assessment.arms[3].cautious.unwrap().exp() - 1.0) * 100.0;
+    let larger = format!(" 80 downloads {gain:.0} % faster by a larger burst: a smaller --epsilon prefers it.");
+    assert!(what.starts_with("rwin=57600 ") && what.ends_with(&larger), "{what}");
     assert_eq!(report.verdict.settings.number(Knob::Rwin), Some(57_600), "that is what would be applied");
 }
 

@@ -79,7 +79,7 @@ pub(crate) struct TuneArgs {
     /// What you wish for: the most goodput, the same with less delay, or both
     #[arg(long, value_enum, default_value_t, conflicts_with = "resume")]
     goal: GoalName,
-    /// Goodput loss tolerated when choosing the smallest sufficient RWIN
+    /// Loss of speed tolerated when choosing the smallest sufficient level (RWIN, MTU, initcwnd, initrwnd), or less delay
     #[arg(long, default_value = "10%", value_parser = epsilon)]
     epsilon: Ratio,
     /// Compare levels with the best of all of them instead of the current one; takes about twice the trials
