@@ -164,7 +164,7 @@ pub struct ArmAssessment {
     pub slower: bool,
     /// The evidence for "slower"; it needs as much.
     pub evidence_slower: f64,
-    /// Whether it is shown to be the same within the indifference.
+    /// Whether it is shown to be the same within the indifference, by itself or together with all others.
     pub equivalent: bool,
     /// When and why it left the race.
     pub dropped: Option<DroppedSetting>,
@@ -262,6 +262,7 @@ pub(super) fn assess(e: &Experiment) -> Assessment {
     // What wasn't completed counts over all the time that it had, which says nothing of how alike two are.
     let is_bad = |arm: usize| e.arms[arm].counts.mostly_bad();
     let comparable = pick != 0 || !is_bad(0);
+    let all_same = !(0..e.arms.len()).any(is_bad) && all_same(e, &most);
     Assessment {
         kind: kind(pick, e.stop),
         pick,
@@ -274,11 +275,13 @@ pub(super) fn assess(e: &Experiment) -> Assessment {
         indifference: e.config.indifference,
         relevant: e.config.relevant,
         gain_at_most: gain_at_most(e, &most).filter(|_| comparable),
-        all_same: !(0..e.arms.len()).any(is_bad) && all_same(e, &most),
+        all_same,
         arms: (0..e.arms.len())
             .map(|arm| {
                 let found = assess_arm(arm, &e.arms[arm], &fit, &e.config);
-                ArmAssessment { equivalent: found.equivalent && !is_bad(arm) && !is_bad(0), ..found }
+                // What is shown of all of them together is shown of each.
+                let equivalent = arm != 0 && all_same || found.equivalent && !is_bad(arm) && !is_bad(0);
+                ArmAssessment { equivalent, ..found }
             })
             .collect(),
         regret: regret(&fit, pick, e.config.alpha, e.config.arms).filter(|_| comparable),

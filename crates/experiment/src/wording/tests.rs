@@ -92,6 +92,24 @@ fn settings_that_are_the_same_are_called_the_same_within_a_share_and_never_equal
 }
 
 #[test]
+fn where_all_settings_are_called_the_same_each_is() {
+    let config = Config { indifference: 0.10, ..budget(4, 400) };
+    let mut by_itself = 0;
+    for seed in 0..10 {
+        let experiment = run(config.clone(), &[0.0, 0.001, 0.0, -0.01], 0.08, seed);
+        // Together they are shown to be the same before each is by itself.
+        let a = experiment.assessment();
+        let text = Text::new(&a, &["current", "B", "C", "D"], PACE).to_string();
+        assert_eq!(text.starts_with("All settings are the same"), a.all_same && a.pick == 0, "{text}");
+        if a.all_same {
+            assert!(a.arms[1..].iter().all(|arm| arm.equivalent) && !a.arms[0].equivalent, "{a:#?}");
+            by_itself += usize::from(a.arms[1..].iter().any(|arm| arm.lower.is_none()));
+        }
+    }
+    assert!(by_itself > 0, "no experiment in which they are shown together only");
+}
+
+#[test]
 fn the_plateau_is_spoken_of_relative_to_the_anchor() {
     let config = Config { plateau: Some(PlateauConfig::new(vec![1, 2, 0])), ..budget(3, 200) };
     let e = run(config.clone(), &[0.0, -0.5, 0.0], 0.05, 5);
