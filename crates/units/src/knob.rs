@@ -230,6 +230,7 @@ impl Knob {
                 format!("auto, {min} to {max} bytes, or a multiple of the MSS such as 4x or of the MTU such as 33xmtu")
             }
             Kind::Size { min, max } => format!("auto or {min} to {max} bytes"),
+            Kind::Number { min, max } if self == Self::Ttl => format!("auto (or 0) or {min} to {max}"),
             Kind::Number { min, max } => format!("auto or {min} to {max}"),
             Kind::Name => {
                 "auto or a name of 1 to 15 letters, digits, _ and . (at most one @ before a variant)".to_owned()

@@ -69,6 +69,7 @@ fn every_knob_has_one_row_and_reads_back_its_name() {
 #[test]
 fn levels_are_checked_against_their_range() {
     assert_eq!(Knob::Ttl.parse_level("0"), Ok(Level::Auto), "as old optimisers wrote the system's own");
+    assert_eq!(Knob::Ttl.allowed(), "auto (or 0) or 1 to 255", "what is taken is named");
     assert_eq!(Knob::Rwin.parse_level("4x"), Ok(Level::TimesMss(4)));
     assert_eq!(Knob::Rwin.parse_level("16KiB"), Ok(Level::Number(16_384)));
     assert_eq!(Knob::Rwin.parse_level("33xMTU"), Ok(Level::TimesMtu(33)));
