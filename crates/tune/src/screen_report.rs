@@ -410,7 +410,13 @@ impl ScreenReport {
 
     /// What the journal keeps.
     pub fn verdict(&self) -> Value {
-        self.verdict_with(json!(self.screened.chosen()))
+        let chosen = self.screened.chosen();
+        // It is kept before what came out is tried.
+        let open = chosen.is_empty() || self.confirmation.is_none() && self.is_current();
+        let headline = if open { self.outcome() } else { format!("{chosen} came out of the screen.") };
+        let mut verdict = self.verdict_with(json!(chosen));
+        verdict["headline"] = json!(headline);
+        verdict
     }
 
     fn verdict_with(&self, settings: Value) -> Value {
@@ -492,5 +498,36 @@ mod tests {
         let bulk = round(&Workload::Bulk { direction: Direction::Down, amount }, [2.0, 1.0, 1.0, 1.0]).charts();
         assert_eq!((bulk[0].1.y.label.as_str(), bulk[2].1.y.unit.as_str()), ("ratio of goodput", "Mbit/s"));
         assert!((bulk[2].1.series[0].points[0].1 - 4.0).abs() < 1e-9, "{:?}", bulk[2].1.series);
+    }
+
+    #[test]
+    fn what_is_kept_of_a_screen_has_a_line_for_the_list_of_experiments() {
+        let amount = Amount::Time(Duration::from_secs(1));
+        let bulk = Workload::Bulk { direction: Direction::Down, amount };
+        let kept = |stopped: bool| {
+            let stored = StoredExperiment {
+                id: "e".to_owned(),
+                target: "lan".to_owned(),
+                tunnel: "lab".to_owned(),
+                state: State::Finished,
+                started_unix_us: 1,
+                ended_unix_us: Some(2),
+                comment: String::new(),
+                version: String::new(),
+                current: Settings::new(),
+                arms: Vec::new(),
+                config: wt_journal::ExperimentConfig::Unknown(Value::Null),
+                seed: 1,
+                path: wt_trial::PathFacts::default(),
+                verdict: None,
+                owner: wt_journal::Owner::default(),
+            };
+            let screened = round(&bulk, [1.0; 4]);
+            let report =
+                ScreenReport { stored, screened, confirmation: None, stopped, is_running: false, confirm_by: None };
+            report.verdict()["headline"].clone()
+        };
+        assert_eq!(kept(false), "No knob's effect is shown; keep what you have.");
+        assert_eq!(kept(true), "Stopped before any knob's effect was shown.");
     }
 }
