@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::Duration;
 use wt_journal::{
-    Claim, ExperimentConfig, Filter, Journal, NewExperiment, ServerTrafficConfig, Sighting, SqliteJournal, State,
-    StoredExperiment,
+    Claim, ExperimentConfig, Filter, Journal, JournalError, NewExperiment, ServerTrafficConfig, Sighting, SqliteJournal,
+    State, StoredExperiment,
 };
 use wt_problem::Problem;
 use wt_setup::connections;
@@ -290,7 +290,7 @@ pub fn stop(request: &TrafficReportRequest) -> Result<TrafficStop, Problem> {
     let journal = open(request.journal.as_deref())?;
     let mut running = running(&journal)?;
     if let Some(named) = &request.experiment {
-        running.retain(|stored| stored.id.starts_with(named.as_str()));
+        running = named_by(running, named, request.whole_name)?;
         if running.is_empty() {
             let problem = Problem::usage(format!("{named} isn't under way"));
             return Err(match elsewhere(|id| !id.starts_with(named.as_str())).as_slice() {
@@ -332,9 +332,45 @@ pub fn stop(request: &TrafficReportRequest) -> Result<TrafficStop, Problem> {
     Ok(TrafficStop { schema_version: SCHEMA_VERSION, stopped, elsewhere, rules_removed, settings_put_back })
 }
 
+/// The one of these whose name this is or, unless only whole names are meant, begins so; none where there is none.
+///
+/// # Errors
+/// A usage [`Problem`] where several begin so.
+fn named_by(all: Vec<StoredExperiment>, named: &str, whole: bool) -> Result<Vec<StoredExperiment>, Problem> {
+    let is_whole = whole || all.iter().any(|stored| stored.id == named);
+    let is_meant = |stored: &StoredExperiment| stored.id == named || !is_whole && stored.id.starts_with(named);
+    let meant: Vec<StoredExperiment> = all.into_iter().filter(is_meant).collect();
+    if meant.len() > 1 {
+        let candidates = meant.into_iter().map(|stored| stored.id).collect();
+        let ambiguous = JournalError::Ambiguous { key: named.to_owned(), candidates };
+        return Err(problem(&ambiguous).hint("windtunnel traffic status"));
+    }
+    Ok(meant)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_to_end_is_named_by_no_beginning_that_several_have() {
+        let running = || {
+            let begun = |id: &&str| NewExperiment::new(*id, "port-443", KIND).begun();
+            ["2026-a", "2026-b", "2026-b-2"].iter().map(begun).collect::<Vec<_>>()
+        };
+        let named = |name: &str, whole| named_by(running(), name, whole);
+        let ids = |name: &str, whole| -> Vec<String> {
+            named(name, whole).unwrap().into_iter().map(|stored| stored.id).collect()
+        };
+        assert_eq!(ids("2026-a", false), ["2026-a"]);
+        assert_eq!(ids("2026-b", false), ["2026-b"], "a whole name is one, though others begin so");
+        assert_eq!(ids("2026-b-", false), ["2026-b-2"]);
+        for nothing in [ids("2025", false), ids("2026-b-", true), ids("2026", true)] {
+            assert!(nothing.is_empty(), "{nothing:?}");
+        }
+        let problem = named("2026", false).unwrap_err().to_string();
+        assert!(problem.contains("\"2026\" may be any of 2026-a, 2026-b, 2026-b-2"), "{problem}");
+    }
 
     #[test]
     fn one_waits_only_for_what_is_under_way() {

@@ -55,6 +55,9 @@ pub struct TrafficCombineRequest {
 pub struct TrafficReportRequest {
     /// Its name, or the beginning of it; the newest where nothing is said.
     pub experiment: Option<String>,
+    /// Whether only the whole name will do of what is to end.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub whole_name: bool,
     /// The journal's file.
     pub journal: Option<PathBuf>,
 }

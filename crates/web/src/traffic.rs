@@ -53,7 +53,7 @@ fn request(options: &TrafficOptions, dry_run: bool) -> Result<TrafficRequest, Ap
 /// One of the journal.
 fn one(experiment: String) -> Result<TrafficReportRequest, ApiError> {
     let experiment = name("an experiment", &experiment)?.to_owned();
-    Ok(TrafficReportRequest { experiment: Some(experiment), journal: None })
+    Ok(TrafficReportRequest { experiment: Some(experiment), ..TrafficReportRequest::default() })
 }
 
 /// The experiments on this server's connections that are under way: `windtunnel traffic status --json`
@@ -95,11 +95,12 @@ async fn report(State(app): SharedApp, peer: Peer, name: Place) -> Result<Respon
 
 /// Ends an experiment on this server's connections, whoever began it: `windtunnel traffic stop NAME --json`. It needs the token
 #[utoipa::path(delete, path = "/api/v1/traffic/{name}",
-    params(("name" = String, Path, description = "An experiment's name"), ("X-Windtunnel-Token" = Option<String>, Header, description = "Printed by `windtunnel web`")),
+    params(("name" = String, Path, description = "An experiment's whole name"), ("X-Windtunnel-Token" = Option<String>, Header, description = "Printed by `windtunnel web`")),
     responses((status = 200, body = TrafficStop), (status = "4XX", body = ErrorBody)))]
 async fn stop(State(app): SharedApp, peer: Peer, headers: HeaderMap, name: Place) -> Result<Response, ApiError> {
     guard::may(&app, &headers, "ending an experiment on connections")?;
-    app.work(&peer, "traffic_stop", &one(place(name)?)?).await
+    let named = TrafficReportRequest { whole_name: true, ..one(place(name)?)? };
+    app.work(&peer, "traffic_stop", &named).await
 }
 
 #[cfg(test)]

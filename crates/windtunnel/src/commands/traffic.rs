@@ -285,6 +285,7 @@ pub(crate) fn run(args: &TrafficArgs) -> Outcome {
     let named = |experiment: &Option<String>| TrafficReportRequest {
         experiment: experiment.clone(),
         journal: journal.map(Path::to_owned),
+        ..TrafficReportRequest::default()
     };
     let ask = |request| wt_api::run(request, &Services::default(), &mut |_| {}, &Cancel::new());
     let unexpected = || Problem::internal("another answer than was asked for");
