@@ -2690,6 +2690,8 @@ export type TrafficReport = {
   classes: Array<TrafficClassReport>;
   /** Each arm that was tried against the first. */
   effects: Array<TrafficEffect>;
+  /** Whether the experiment has ended, so that nothing will come any more; left out while it runs, where `no_data` tells it, and in reports of versions before this was told. */
+  ended?: boolean;
   /** What would stop an arm, or has. */
   guardrails: Array<TrafficGuardReport>;
   holdback?: TrafficHoldback | null;

@@ -84,7 +84,15 @@ impl Assessor {
             headline.clone_from(&holdback.text);
         }
         let answer = KeptAnswer::of(&report);
-        StoredReport { kind, headline, answer, tally, report, servers: self.analysis.server_evidence(draw) }
+        StoredReport {
+            kind,
+            headline,
+            answer,
+            tally,
+            report,
+            servers: self.analysis.server_evidence(draw),
+            tells_end: true,
+        }
     }
 }
 

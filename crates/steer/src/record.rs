@@ -35,6 +35,9 @@ pub(crate) struct StoredReport {
     /// What other servers need to add this one up, for each arm but the first.
     #[serde(default)]
     pub(crate) servers: Vec<ServerEvidence>,
+    /// Whether its report says, once the experiment has ended, that it has: those of versions before this was told stay as they are.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) tells_end: bool,
 }
 
 /// What lists of the journal show, in the words that they have for every experiment.
@@ -217,9 +220,10 @@ fn written_down(journal: &dyn Journal, stored: &StoredExperiment) -> Result<Fini
         Problem::usage(format!("{} is no experiment on a server's connections", stored.id))
             .hint(format!("windtunnel report {}", stored.id))
     })?;
-    let StoredReport { mut report, servers, .. } = kept(journal, stored)?.ok_or_else(|| nothing_written(stored))?;
+    let StoredReport { mut report, servers, tells_end, .. } =
+        kept(journal, stored)?.ok_or_else(|| nothing_written(stored))?;
     // One that was killed has written down what was so while it ran.
-    if stored.state != State::Running {
+    if stored.state != State::Running && (tells_end || report.no_data.is_some()) {
         report.end(&config);
     }
     Ok(FinishedExperiment { id: stored.id.clone(), config, report, servers })

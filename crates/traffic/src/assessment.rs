@@ -39,6 +39,7 @@ impl TrafficAnalysis {
             self_checks: self.self_checks(tally),
             holdback: self.config.holdback.map(|claimed| self.holdback(claimed)),
             no_data: None,
+            ended: false,
             next: Vec::new(),
         };
         report.no_data = (report.verdict.kind == TrafficVerdictKind::NoData).then(|| TrafficNoData {

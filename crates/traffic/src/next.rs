@@ -1,13 +1,14 @@
 //! What to do after a look at a report.
 
 use crate::report::{TrafficClaim, TrafficNoData, TrafficReport, TrafficStep, TrafficVerdictKind};
-use crate::{ArmSettings, HoldbackState, TrafficAllocation, TrafficConfig, TrafficUnit};
-use wt_units::shell_word;
+use crate::{ArmSettings, HoldbackState, TrafficAllocation, TrafficConfig, TrafficRamp, TrafficUnit};
+use wt_units::{format_duration, shell_word};
 
 /// The steps, the first first. Each command is whole, for the server on which the experiment ran.
 pub(crate) fn steps(config: &TrafficConfig, report: &TrafficReport) -> Vec<TrafficStep> {
     let id = shell_word(&report.id);
     let step = |text: &str, command: Option<String>| TrafficStep { text: text.to_owned(), command };
+    let has_ended = report.has_ended();
     if let Some(holdback) = &report.holdback {
         return match holdback.state {
             HoldbackState::Gone if holdback.is_reversed() => vec![step(
@@ -15,6 +16,14 @@ pub(crate) fn steps(config: &TrafficConfig, report: &TrafficReport) -> Vec<Traff
                 Some("sudo windtunnel settings undo".to_owned()),
             )],
             HoldbackState::Gone => vec![step("The gain is gone: begin anew with other levels.", None)],
+            // Whoever ended it knows how to begin it again: the experiment that it holds against isn't known here.
+            HoldbackState::Smaller if has_ended => {
+                vec![step("Nothing: the settings are still faster, if by less than was claimed.", None)]
+            }
+            HoldbackState::Holds if has_ended => {
+                vec![step("Nothing: the gain held. Begin it again where it is to go on being measured.", None)]
+            }
+            HoldbackState::Open if has_ended => vec![step("Begin it again, for longer: it ended undecided.", None)],
             HoldbackState::Smaller => {
                 vec![step("Let it run on: the settings are still faster, if by less than was claimed.", None)]
             }
@@ -31,10 +40,16 @@ pub(crate) fn steps(config: &TrafficConfig, report: &TrafficReport) -> Vec<Traff
             let whole_epochs = config.unit != TrafficUnit::Slot && config.allocation == TrafficAllocation::Mixed;
             let mut steps = Vec::new();
             if beside && whole_epochs {
-                steps.push(step(
-                    "Let it run on: beside the others it is faster, but whether everybody gains, whole epochs haven't shown.",
-                    None,
-                ));
+                steps.push(match has_ended {
+                    true => step(
+                        "Begin it again, for longer: beside the others it is faster, but whether everybody gains, whole epochs haven't shown.",
+                        again(config),
+                    ),
+                    false => step(
+                        "Let it run on: beside the others it is faster, but whether everybody gains, whole epochs haven't shown.",
+                        None,
+                    ),
+                });
                 if report.leans_to_slower_for_everybody() {
                     return steps;
                 }
@@ -59,6 +74,12 @@ pub(crate) fn steps(config: &TrafficConfig, report: &TrafficReport) -> Vec<Traff
             steps
         }
         TrafficVerdictKind::Slower | TrafficVerdictKind::Stopped => vec![step("Keep your current settings.", None)],
+        TrafficVerdictKind::Undecided if has_ended && report.compares_alike() => {
+            vec![step("Nothing: the settings are alike, and no difference is shown.", None)]
+        }
+        TrafficVerdictKind::Undecided if has_ended => {
+            vec![step("Begin it again, for longer: it ended before a difference was shown.", again(config))]
+        }
         TrafficVerdictKind::Undecided => vec![step("Let it run on: nothing is lost by looking.", None)],
         TrafficVerdictKind::NoData => match report.no_data.and_then(TrafficNoData::advice) {
             Some(advice) => vec![step(&format!("{}{}.", advice[..1].to_uppercase(), &advice[1..]), None)],
@@ -68,11 +89,28 @@ pub(crate) fn steps(config: &TrafficConfig, report: &TrafficReport) -> Vec<Traff
 }
 
 impl TrafficReport {
-    /// Of an experiment that has ended: where nothing was shown since no unit has bet, its text says why, and no longer to wait.
+    /// Of an experiment that has ended: its text doesn't say any more to wait or to let it run on, and where nothing was shown since
+    /// no unit has bet, says why if that is known.
     pub fn end(&mut self, config: &TrafficConfig) {
-        let Some(facts) = self.no_data.as_mut().filter(|facts| !facts.ended) else { return };
-        facts.ended = true;
+        if self.has_ended() {
+            return;
+        }
+        match &mut self.no_data {
+            Some(facts) => facts.ended = true,
+            None if self.verdict.kind == TrafficVerdictKind::NoData => return,
+            None => self.ended = true,
+        }
         self.next = steps(config, self);
+    }
+
+    /// Whether nothing will come any more.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended || self.no_data.is_some_and(|facts| facts.ended)
+    }
+
+    /// Whether all arms have the same settings, on purpose.
+    pub(crate) fn compares_alike(&self) -> bool {
+        self.arms.windows(2).all(|two| two[0].settings == two[1].settings)
     }
 }
 
@@ -105,7 +143,7 @@ impl TrafficNoData {
 /// The first arm and this one with epochs in which nobody, half and everybody have it.
 fn for_everybody(config: &TrafficConfig, arm: Option<&str>) -> Option<String> {
     let found = config.arms.iter().find(|one| Some(one.name.as_str()) == arm)?;
-    let levels = levels([&config.arms.first()?.settings, &found.settings])?;
+    let levels = levels(&[&config.arms.first()?.settings, &found.settings])?;
     let mut command = "sudo windtunnel traffic start".to_owned();
     config.ports.iter().for_each(|port| command += &format!(" --port {port}"));
     levels.iter().for_each(|list| command += &format!(" --levels {}", shell_word(list)));
@@ -115,9 +153,44 @@ fn for_everybody(config: &TrafficConfig, arm: Option<&str>) -> Option<String> {
     Some(command + " --mixed")
 }
 
-/// The lists of levels whose combinations these two arms are; none where they aren't combinations.
-fn levels(arms: [&ArmSettings; 2]) -> Option<Vec<String>> {
-    let tried: Vec<&ArmSettings> = arms.into_iter().filter(|settings| !settings.is_current()).collect();
+/// The same experiment once more, until somebody stops it; none where its arms aren't combinations of levels.
+fn again(config: &TrafficConfig) -> Option<String> {
+    let usual = TrafficConfig::default();
+    let arms: Vec<&ArmSettings> = config.arms.iter().map(|arm| &arm.settings).collect();
+    let mut command = "sudo windtunnel traffic start".to_owned();
+    config.ports.iter().for_each(|port| command += &format!(" --port {port}"));
+    levels(&arms)?.iter().for_each(|list| command += &format!(" --levels {}", shell_word(list)));
+    match config.unit {
+        TrafficUnit::Prefix => {}
+        TrafficUnit::Connection => command += " --unit connection",
+        TrafficUnit::Slot => command += " --unit slot",
+    }
+    for (flag, is, usually) in [
+        ("epoch", config.epoch, usual.epoch),
+        ("age", config.age, usual.age),
+        ("burn-in", config.burn_in, usual.burn_in),
+    ] {
+        if is != usually {
+            command += &format!(" --{flag} {}", format_duration(is));
+        }
+    }
+    for (flag, is_set) in [
+        ("--mixed", config.allocation == TrafficAllocation::Mixed),
+        ("--no-ramp", config.ramp == TrafficRamp::none()),
+        ("--private", config.private),
+        ("--include administrator", config.administrator),
+        ("--include own-cc", config.own_cc),
+    ] {
+        if is_set {
+            command += &format!(" {flag}");
+        }
+    }
+    Some(command)
+}
+
+/// The lists of levels whose combinations these arms are; none where they aren't combinations.
+fn levels(arms: &[&ArmSettings]) -> Option<Vec<String>> {
+    let tried: Vec<&ArmSettings> = arms.iter().copied().filter(|settings| !settings.is_current()).collect();
     let mut lists: Vec<(&str, Vec<String>)> = Vec::new();
     for (name, level) in tried.iter().flat_map(|settings| settings.iter()) {
         match lists.iter_mut().find(|(known, _)| *known == name) {
@@ -187,6 +260,58 @@ mod tests {
         let before = old.clone();
         old.end(&config);
         assert_eq!(old, before, "a report of before stays as it is");
+    }
+
+    #[test]
+    fn a_report_of_what_has_ended_undecided_says_to_begin_it_again_with_the_whole_command_and_not_to_let_it_run_on() {
+        let mut config = config(&["initcwnd=10", "initcwnd=32"]);
+        (config.unit, config.age, config.private) = (TrafficUnit::Connection, std::time::Duration::from_secs(2), true);
+        let analysis = crate::TrafficAnalysis::new(config.clone()).unwrap();
+        let run = crate::TrafficRun { id: "E", backend: "sockops" };
+        let report = analysis.report(run, &crate::TrafficTally::default());
+        let runs = |kind| {
+            let mut runs = TrafficReport { no_data: None, ..report.clone() };
+            runs.verdict.kind = kind;
+            runs.next = steps(&config, &runs);
+            runs
+        };
+        let undecided = runs(TrafficVerdictKind::Undecided);
+        let mut ended = undecided.clone();
+        ended.end(&config);
+        assert!(undecided.text().contains("Do: let it run on;") && undecided.next[0].text.contains("Let it run on"));
+        assert!(ended.text().contains("Do: begin it again, for longer;") && !ended.text().contains("run on"));
+        let command = "sudo windtunnel traffic start --port 80 --port 443 --levels initcwnd=10,32 --unit connection --age 2s --private";
+        assert!(ended.next[0].text.starts_with("Begin it again, for longer"), "{:?}", ended.next);
+        assert_eq!(ended.next[0].command.as_deref(), Some(command));
+        // What is claimed goes on being so.
+        let (mut faster, before) = (runs(TrafficVerdictKind::Faster), runs(TrafficVerdictKind::Faster));
+        faster.end(&config);
+        assert_eq!((faster.text(), &faster.next), (before.text(), &before.next));
+        // Of the same settings nothing else was to be shown.
+        let mut alike = undecided.clone();
+        alike.arms[1].settings = alike.arms[0].settings.clone();
+        alike.end(&config);
+        assert!(alike.text().contains("Do: nothing; the settings are alike"), "{}", alike.text());
+        for (state, said) in [
+            (HoldbackState::Open, "Do: begin it again, for longer;"),
+            (HoldbackState::Holds, "Do: nothing; the gain held."),
+            (HoldbackState::Smaller, "Do: nothing; it is still faster, if by less than was claimed."),
+        ] {
+            let (ratio, low, high) = (None, None, None);
+            let holdback = crate::TrafficHoldback {
+                state,
+                ratio,
+                low,
+                high,
+                evidence_reversed: 1.0,
+                text: "It is so.".to_owned(),
+            };
+            let mut ended = TrafficReport { holdback: Some(holdback), ..undecided.clone() };
+            ended.end(&config);
+            let text = ended.text();
+            assert!(text.contains(said) && !text.contains("run on") && !text.contains("as long as it runs"), "{text}");
+            assert!(!ended.next[0].text.contains("run on"), "{:?}", ended.next);
+        }
     }
 
     #[test]

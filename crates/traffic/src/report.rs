@@ -33,6 +33,10 @@ pub struct TrafficReport {
     /// Where no unit has bet: what is known of why. `null` in reports of versions before this was told.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_data: Option<TrafficNoData>,
+    /// Whether the experiment has ended, so that nothing will come any more; left out while it runs, where `no_data` tells it, and in
+    /// reports of versions before this was told.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ended: bool,
     /// What to do now, the first first.
     #[serde(default)]
     pub next: Vec<TrafficStep>,

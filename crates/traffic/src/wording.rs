@@ -161,6 +161,15 @@ impl TrafficReport {
                 HoldbackState::Gone => {
                     "Do: begin anew with other levels; what is in force isn't shown to be faster any more.".to_owned()
                 }
+                HoldbackState::Smaller if self.has_ended() => {
+                    "Do: nothing; it is still faster, if by less than was claimed.".to_owned()
+                }
+                HoldbackState::Holds if self.has_ended() => {
+                    "Do: nothing; the gain held. Begin it again where it is to go on being measured.".to_owned()
+                }
+                HoldbackState::Open if self.has_ended() => {
+                    "Do: begin it again, for longer; it ended undecided.".to_owned()
+                }
                 HoldbackState::Smaller => "Do: nothing; it is still faster, and let it run on.".to_owned(),
                 HoldbackState::Holds => "Do: nothing; as long as it runs, the gain goes on being measured.".to_owned(),
                 HoldbackState::Open => "Do: let it run on; nothing is lost by looking.".to_owned(),
@@ -171,11 +180,20 @@ impl TrafficReport {
                 "Do: look at the checks below before you act.".to_owned()
             }
             // What `next` says then: it recommends nothing either.
+            TrafficVerdictKind::Faster if self.leans_to_slower_for_everybody() && self.has_ended() => {
+                "Do: begin it again, for longer; whether everybody gains, whole epochs haven't shown.".to_owned()
+            }
             TrafficVerdictKind::Faster if self.leans_to_slower_for_everybody() => {
                 "Do: let it run on; whether everybody gains, whole epochs haven't shown.".to_owned()
             }
             TrafficVerdictKind::Faster => format!("Do: sudo windtunnel settings apply --verdict {}", self.id),
             TrafficVerdictKind::Slower | TrafficVerdictKind::Stopped => "Do: keep your current settings.".to_owned(),
+            TrafficVerdictKind::Undecided if self.has_ended() && self.compares_alike() => {
+                "Do: nothing; the settings are alike, and no difference is shown.".to_owned()
+            }
+            TrafficVerdictKind::Undecided if self.has_ended() => {
+                "Do: begin it again, for longer; it ended before a difference was shown.".to_owned()
+            }
             TrafficVerdictKind::Undecided => "Do: let it run on; nothing is lost by looking.".to_owned(),
             TrafficVerdictKind::NoData => match self.no_data.and_then(TrafficNoData::advice) {
                 Some(advice) => format!("Do: {advice}."),
