@@ -98,7 +98,8 @@ pub fn start(
         holdback: None,
         next_word_ns: began_ns + 2_000_000_000,
     };
-    let until = request.for_s.map(|seconds| began_ns + (seconds * 1e9) as u64);
+    // A conversion ends at the largest number: that is in 584 years.
+    let until = request.for_s.map(|seconds| began_ns.saturating_add((seconds * 1e9) as u64));
     session.assign(until, cancel)?;
     session.drain(cancel)?;
     session.end(cancel)
