@@ -1,5 +1,5 @@
 use serde::Serialize;
-use wt_traffic::{TrafficHoldback, TrafficTally};
+use wt_traffic::{TrafficHoldback, TrafficReport, TrafficTally};
 
 /// What happens while connections are assigned.
 #[derive(Debug, Clone, Serialize)]
@@ -47,6 +47,16 @@ pub enum TrafficEvent {
     Holdback {
         /// What.
         holdback: TrafficHoldback,
+    },
+    /// How it goes can't be written into the journal now: it goes on, and is written as soon as it can be.
+    Warning {
+        /// Why, in a sentence.
+        text: String,
+    },
+    /// It has ended, and the journal doesn't take its report: here it is.
+    Unwritten {
+        /// What was found.
+        report: Box<TrafficReport>,
     },
     /// Nothing more is assigned; those that run may end.
     Draining {

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::Duration;
 use wt_journal::{
-    Claim, ExperimentConfig, Filter, Journal, JournalError, NewExperiment, ServerTrafficConfig, Sighting, SqliteJournal,
-    State, StoredExperiment,
+    Claim, ExperimentConfig, Filter, Journal, JournalError, NewExperiment, ServerTrafficConfig, Sighting,
+    SqliteJournal, State, StoredExperiment,
 };
 use wt_problem::Problem;
 use wt_setup::connections;
@@ -20,6 +20,12 @@ use wt_traffic::{HoldbackState, ServerEvidence, TrafficConfig, TrafficReport, Tr
 const KIND: &str = "traffic";
 /// How long an experiment gets to end.
 const END_WITHIN: Duration = Duration::from_secs(30);
+/// How long a note waits for another program that writes: the heart must beat again within two seconds.
+const NOTE_PATIENCE: Duration = Duration::from_millis(100);
+/// How long the last word waits for room, or for another program that writes; within [`END_WITHIN`].
+const LAST_PATIENCE: Duration = Duration::from_secs(20);
+/// Between two tries at the last word.
+const BETWEEN_TRIES: Duration = Duration::from_millis(250);
 const SIGINT: i32 = 2;
 
 /// What is kept of a state of affairs: everything that a report says.
@@ -129,6 +135,7 @@ impl Record {
             ..NewExperiment::new(&id, target, KIND)
         };
         journal.create_experiment(&new).map_err(|error| problem(&error))?;
+        journal.wait_at_most(NOTE_PATIENCE).map_err(|error| problem(&error))?;
         Ok(Self { journal, id, _claim: claim })
     }
 
@@ -142,14 +149,24 @@ impl Record {
         self.journal.note(KIND, &[seen]).map_err(|error| problem(&error))
     }
 
-    /// Writes down how it ended.
+    /// Writes down how it ended; while the disk is full or another program holds the journal, for up to [`LAST_PATIENCE`].
     ///
     /// # Errors
     /// A [`Problem`] that names the journal.
     pub(crate) fn end(mut self, state: State, kept: &StoredReport) -> Result<(), Problem> {
         let verdict = serde_json::to_value(kept).map_err(|error| Problem::internal(error.to_string()))?;
-        let ended = self.journal.finish_experiment(&self.id, state, clock::unix_us(), Some(&verdict));
-        ended.map_err(|error| problem(&error))
+        let (ended_us, deadline) = (clock::unix_us(), clock::monotonic_ns() + LAST_PATIENCE.as_nanos() as u64);
+        loop {
+            let error = match self.journal.finish_experiment(&self.id, state, ended_us, Some(&verdict)) {
+                Ok(()) => return Ok(()),
+                Err(error) => error,
+            };
+            let may_pass = matches!(error, JournalError::Full { .. } | JournalError::Busy { .. });
+            if !may_pass || clock::monotonic_ns() >= deadline {
+                return Err(problem(&error));
+            }
+            poll::wait_readable(&[], Some(BETWEEN_TRIES)).map_err(|error| Problem::internal(error.to_string()))?;
+        }
     }
 }
 

@@ -97,6 +97,7 @@ pub fn start(
         next_memory_ns: began_ns,
         holdback: None,
         next_word_ns: began_ns + 2_000_000_000,
+        is_unwritten: false,
     };
     // A conversion ends at the largest number: that is in 584 years.
     let until = request.for_s.map(|seconds| began_ns.saturating_add((seconds * 1e9) as u64));
@@ -173,6 +174,8 @@ struct Session<'a> {
     /// What was last said of the holdback.
     holdback: Option<HoldbackState>,
     next_word_ns: u64,
+    /// Whether it has been said that the journal takes no notes now.
+    is_unwritten: bool,
 }
 
 impl Session<'_> {
@@ -306,11 +309,26 @@ impl Session<'_> {
         let so_far = now - self.began_ns;
         self.next_word_ns = now + WORD_NS.max(so_far / 100);
         let kept = self.kept()?;
-        self.record.note(&kept)?;
+        let noted = self.record.note(&kept);
+        if noted.is_err() {
+            self.next_word_ns = now + WORD_NS;
+        }
+        self.say_unwritten(noted);
         self.say_holdback(&kept);
         let (tally, headline) = (kept.tally, kept.headline);
         (self.events)(TrafficEvent::Progress { elapsed_s: so_far as f64 / 1e9, tally, headline });
         Ok(())
+    }
+
+    /// Says once that the journal takes no notes now: only the last one matters, and what was found is in memory.
+    fn say_unwritten(&mut self, noted: Result<(), Problem>) {
+        let before = std::mem::replace(&mut self.is_unwritten, noted.is_err());
+        if let Err(problem) = noted
+            && !before
+        {
+            let text = format!("{}. It goes on, and is written as soon as it can be.", problem.what);
+            (self.events)(TrafficEvent::Warning { text });
+        }
     }
 
     fn say_holdback(&mut self, kept: &StoredReport) {
@@ -352,8 +370,13 @@ impl Session<'_> {
         kept.report.end(self.config);
         self.say_holdback(&kept);
         let state = if cancel.is_cancelled() { State::Stopped } else { State::Finished };
-        self.record.end(state, &kept)?;
-        Ok(TrafficAnswer::Report(Box::new(kept.report)))
+        match self.record.end(state, &kept) {
+            Ok(()) => Ok(TrafficAnswer::Report(Box::new(kept.report))),
+            Err(problem) => {
+                (self.events)(TrafficEvent::Unwritten { report: Box::new(kept.report) });
+                Err(problem)
+            }
+        }
     }
 
     fn kept(&mut self) -> Result<StoredReport, Problem> {

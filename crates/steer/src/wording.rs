@@ -197,6 +197,8 @@ impl TrafficEvent {
             }
             Self::Holdback { holdback } => holdback.text.clone(),
             Self::Stopped { arm, why } => format!("{arm} gets no connections: {why}"),
+            Self::Warning { text } => text.clone(),
+            Self::Unwritten { report } => report.text(),
             Self::Draining { open } => format!("Nothing more is assigned; {open} connections may end."),
         }
     }

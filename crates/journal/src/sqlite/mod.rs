@@ -89,6 +89,14 @@ impl SqliteJournal {
         }
     }
 
+    /// From now on this is how long a call waits for another program that writes, before it is [`JournalError::Busy`].
+    ///
+    /// # Errors
+    /// [`JournalError`]: none is known.
+    pub fn wait_at_most(&mut self, patience: Duration) -> Result<(), JournalError> {
+        self.connection.busy_timeout(patience).map_err(|e| database_error(&self.path, &e))
+    }
+
     /// Where it lies.
     #[must_use]
     pub fn path(&self) -> &Path {

@@ -10,8 +10,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use wt_api::{Answer, Event, Request, Services};
 use wt_steer::{
-    BackendChoice, HoldbackRequest, TrafficAnswer, TrafficCombineRequest, TrafficInclusion, TrafficOptions,
-    TrafficReportRequest, TrafficRequest, TrafficStatus,
+    BackendChoice, HoldbackRequest, TrafficAnswer, TrafficCombineRequest, TrafficEvent, TrafficInclusion,
+    TrafficOptions, TrafficReportRequest, TrafficRequest, TrafficStatus,
 };
 use wt_traffic::{HoldbackState, TrafficAllocation, TrafficHoldback, TrafficReport, TrafficUnit, TrafficVerdictKind};
 use wt_trial::Cancel;
@@ -328,10 +328,15 @@ pub(crate) fn run(args: &TrafficArgs) -> Outcome {
 fn run_start(args: &StartArgs, journal: Option<&Path>) -> Outcome {
     let request = args.request(journal)?;
     let cancel = cancel_on_signals()?;
-    let (stream, quiet) = (args.json_stream, args.quiet);
+    let (stream, json, quiet) = (args.json_stream, args.json, args.quiet);
     let mut sink = |event: Event| {
         let Event::Traffic(event) = event else { return };
-        if stream {
+        if let TrafficEvent::Unwritten { report } = &event
+            && !stream
+        {
+            // What follows is the problem with the journal, whatever else may be wrong.
+            drop(give_report(report, None, json, journal));
+        } else if stream {
             let line = serde_json::to_string(&event).unwrap_or_default();
             emit!("{line}");
         } else if !quiet {

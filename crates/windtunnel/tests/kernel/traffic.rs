@@ -4,8 +4,9 @@
 
 use crate::common::{binary, ran};
 use serde_json::Value;
+use std::io::{BufRead as _, BufReader, Lines, Read as _};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 use wt_testing::require;
 
 /// A round trip of 40 ms.
@@ -294,6 +295,45 @@ wait $traffic
     assert!(assigned < 300, "those before the kill are none of this one: {report:#}");
     assert_eq!(sum(&report, "recorded"), assigned, "{report:#}");
     assert!(!read(at, "nothing").contains("port-80"), "who was killed isn't under way");
+}
+
+/// An experiment of three seconds in a network of its own, as it runs, and the lines that it says.
+fn alone(journal: &Path) -> (Child, Lines<BufReader<ChildStdout>>) {
+    let mut command = Command::new("unshare");
+    command
+        .args(["-n", "sh", "-c", "ip link set lo up && exec \"$0\" \"$@\""])
+        .arg(binary())
+        .args(["traffic", "start"]);
+    command.args(["--port", "80", "--levels", "initcwnd=10,40", "--epoch", "1s", "--age", "1s", "--for", "3s"]);
+    command.args(["--beside-programs", "--json-stream", "--journal"]).arg(journal);
+    let streams = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = streams.spawn().unwrap();
+    let said = BufReader::new(child.stdout.take().unwrap()).lines();
+    (child, said)
+}
+
+#[test]
+fn a_journal_that_is_locked_for_a_moment_ends_no_experiment_and_a_report_that_it_doesnt_take_is_told_all_the_same() {
+    require!("bpf", available());
+    let directory = directory();
+    let journal = directory.path().join("journal.sqlite3");
+    let (mut child, lines) = alone(&journal);
+    let mut lines = lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap());
+    assert_eq!(lines.next().unwrap()["event"], "begin");
+    // Before its first note, two seconds after it has begun.
+    let other = rusqlite::Connection::open(&journal).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let warning = lines.find(|line| line["event"] == "warning").unwrap();
+    assert!(warning["text"].as_str().unwrap().contains("is locked by another program. It goes on"), "{warning}");
+    assert_eq!(lines.next().unwrap()["event"], "progress", "it goes on");
+    // Its last word isn't taken either, whatever the reason.
+    other.execute_batch("UPDATE experiments SET state = 'aborted'; COMMIT").unwrap();
+    let last = lines.last().unwrap();
+    assert_eq!((&last["event"], &last["report"]["schema_version"]), (&"unwritten".into(), &1.into()), "{last}");
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(5), "{said}");
+    assert!(said.contains("is not under way"), "{said}");
 }
 
 fn sum(report: &Value, field: &str) -> u64 {
