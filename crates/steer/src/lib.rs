@@ -23,6 +23,8 @@ mod census;
 mod claims;
 /// What happens meanwhile.
 mod event;
+/// Experiment files.
+mod file;
 /// What puts routes back when the experiment's process ends.
 mod guard;
 /// The hash of marks.
@@ -61,6 +63,7 @@ pub use answer::{
 pub use assign::{BackendChoice, BackendState, backends};
 pub use claims::ClaimedPorts;
 pub use event::TrafficEvent;
+pub use file::{TrafficFile, parse_share};
 pub use guard::guard;
 pub use now::OpenNow;
 pub use options::{TrafficInclusion, TrafficOptions};

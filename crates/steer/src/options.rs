@@ -1,6 +1,9 @@
-use crate::{BackendChoice, TrafficRequest, arms_of_levels, identical_arms};
+use crate::{BackendChoice, TrafficFile, TrafficRequest, arms_of_levels, identical_arms};
+use serde::de::value::SeqAccessDeserializer;
+use serde::de::{Error, IntoDeserializer as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt::Write as _;
+use std::marker::PhantomData;
 use std::path::Path;
 use std::time::Duration;
 use utoipa::ToSchema;
@@ -30,6 +33,7 @@ pub struct TrafficOptions {
     #[schema(min_items = 1, max_items = 8, example = json!([443]))]
     pub ports: Vec<u16>,
     /// A setting and its levels each, the first being what the others are compared with; several make all combinations
+    #[serde(deserialize_with = "one_or_many_texts")]
     #[schema(max_items = 64, example = json!(["initcwnd=10,32"]))]
     pub levels: Vec<String>,
     /// To what one coin gives a setting: prefix if nothing is said
@@ -56,6 +60,7 @@ pub struct TrafficOptions {
     /// Clients in private ranges take part, too; those on this host never do
     pub private: bool,
     /// Who else takes part who is left alone as a rule
+    #[serde(deserialize_with = "one_or_many_inclusions")]
     #[schema(max_items = 3)]
     pub include: Vec<TrafficInclusion>,
     /// Begin although BPF programs of others see the same connections, such as a tuner's
@@ -72,6 +77,25 @@ pub struct TrafficOptions {
     pub comment: Option<String>,
 }
 
+/// One by itself, or a list of them.
+struct OneOrMany<T>(&'static str, PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for OneOrMany<T> {
+    type Value = Vec<T>;
+
+    fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str(self.0)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Vec<T>, E> {
+        T::deserialize(text.into_deserializer()).map(|one| vec![one])
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Vec<T>, A::Error> {
+        Vec::deserialize(SeqAccessDeserializer::new(list))
+    }
+}
+
 /// A port by itself, or a list of them.
 fn one_or_many<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u16>, D::Error> {
     #[derive(Deserialize)]
@@ -86,19 +110,29 @@ fn one_or_many<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u16>, D::Error>
     })
 }
 
+/// A setting by itself, or a list of them.
+pub(crate) fn one_or_many_texts<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
+    from.deserialize_any(OneOrMany("a setting with its level or levels, or a list of them", PhantomData))
+}
+
+/// Somebody who takes part by themselves, or a list of them.
+fn one_or_many_inclusions<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<TrafficInclusion>, D::Error> {
+    from.deserialize_any(OneOrMany("who else takes part, or a list of them", PhantomData))
+}
+
 impl TrafficOptions {
-    /// The options of an experiment file: TOML, with the names of the options.
+    /// The options of an experiment file, and what else it says: TOML, with the names of the options.
     ///
     /// # Errors
-    /// A usage [`Problem`] that names the file and the line.
-    pub fn read(file: &Path) -> Result<Self, Problem> {
+    /// A usage [`Problem`] that names the file, and the line or the option.
+    pub fn read(file: &Path) -> Result<TrafficFile, Problem> {
         let bad = |why: String| {
             Problem::usage(format!("{}: {why}", file.display())).hint(
                 "an experiment file has lines such as ports = [443], levels = [\"initcwnd=10,32\"], unit = \"prefix\", for = \"2h\"",
             )
         };
         let text = std::fs::read_to_string(file).map_err(|error| bad(error.to_string()))?;
-        toml::from_str(&text).map_err(|error| bad(error.to_string().trim().replace('\n', " ")))
+        TrafficFile::parse(&text).map_err(|error| bad(error.to_string().trim().replace('\n', " ")))
     }
 
     /// What is said here, and where nothing is said what `file` says.
@@ -225,7 +259,7 @@ mod tests {
         std::fs::write(&folder, text).unwrap();
         let read = TrafficOptions::read(&folder);
         std::fs::remove_file(&folder).unwrap();
-        read
+        read.map(|file| file.options)
     }
 
     #[test]

@@ -10,8 +10,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use wt_api::{Answer, Event, Request, Services};
 use wt_steer::{
-    BackendChoice, HoldbackRequest, TrafficAnswer, TrafficCombineRequest, TrafficEvent, TrafficInclusion,
-    TrafficOptions, TrafficReportRequest, TrafficRequest, TrafficStatus,
+    BackendChoice, HoldbackRequest, TrafficAnswer, TrafficCombineRequest, TrafficEvent, TrafficFile, TrafficInclusion,
+    TrafficOptions, TrafficReportRequest, TrafficRequest, TrafficStatus, parse_share,
 };
 use wt_traffic::{HoldbackState, TrafficAllocation, TrafficHoldback, TrafficReport, TrafficUnit, TrafficVerdictKind};
 use wt_trial::Cancel;
@@ -90,19 +90,34 @@ struct HoldbackArgs {
     /// Go on measuring the gain of an experiment that is done: everybody gets its faster setting but for a few
     #[arg(long, value_name = "EXPERIMENT")]
     holdback: Option<String>,
-    /// How many keep the old setting, with --holdback: 1% to 50%
-    #[arg(long, default_value = "5%", value_parser = percent, value_name = "SHARE")]
-    keep_back: f64,
+    /// How many keep the old setting, with --holdback: 1% to 50% [default: 5%]
+    #[arg(long, value_parser = parse_share, value_name = "SHARE")]
+    keep_back: Option<f64>,
     /// What a setting was before, with --holdback, where the experiment's first arm doesn't say
-    #[arg(long, value_name = "KEY=LEVEL", requires = "holdback")]
+    #[arg(long, value_name = "KEY=LEVEL")]
     old: Vec<String>,
 }
 
-/// A share as `5%` or `0.05`.
-fn percent(text: &str) -> Result<f64, String> {
-    let (number, of) = text.trim().strip_suffix('%').map_or((text, 1.0), |number| (number, 100.0));
-    let share = number.trim().parse::<f64>().map_err(|_| "write a share such as 5%".to_owned())? / of;
-    if share.is_finite() && share > 0.0 { Ok(share) } else { Err("write a share such as 5%".to_owned()) }
+impl HoldbackArgs {
+    /// The holdback that is asked for here, or where nothing is said in the file; takes what the file says of it.
+    ///
+    /// # Errors
+    /// A usage [`Problem`] where something is said of a holdback, and not of what.
+    fn request(&self, file: &mut TrafficFile) -> Result<Option<HoldbackRequest>, Problem> {
+        let keep_back = self.keep_back.or(file.keep_back);
+        let of_file = std::mem::take(&mut file.old);
+        let old = if self.old.is_empty() { of_file } else { self.old.clone() };
+        let experiment = self.holdback.clone().or(file.holdback.take());
+        let alone = [("--keep-back", keep_back.is_some()), ("--old", !old.is_empty())];
+        match (experiment, alone.iter().find(|(_, is_said)| *is_said)) {
+            (None, Some((option, _))) => {
+                Err(Problem::usage(format!("{option} says how a holdback is: it needs --holdback"))
+                    .hint("windtunnel traffic start --holdback last --for 7d"))
+            }
+            (None, None) => Ok(None),
+            (Some(experiment), _) => Ok(Some(HoldbackRequest { experiment, share: keep_back.unwrap_or(0.05), old })),
+        }
+    }
 }
 
 /// Assigns new connections to settings until Ctrl-C, or for a time, and reports
@@ -113,7 +128,7 @@ fn percent(text: &str) -> Result<f64, String> {
   sudo windtunnel traffic start --port 443 --levels initcwnd=10,32 --identical --for 1h
   sudo windtunnel traffic start --holdback last --for 7d")]
 struct StartArgs {
-    /// An experiment file (TOML) with the names of these options; options come before it
+    /// An experiment file (TOML) with the names of these options but --dry-run and --json; options come before it
     file: Option<PathBuf>,
     /// The local port of the server; up to 8 times
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
@@ -223,7 +238,8 @@ enum InclusionName {
 }
 
 impl StartArgs {
-    fn request(&self, journal: Option<&Path>) -> Result<TrafficRequest, Problem> {
+    /// What is asked, and whether no progress is to be said.
+    fn request(&self, journal: Option<&Path>) -> Result<(TrafficRequest, bool), Problem> {
         let options = TrafficOptions {
             ports: self.port.clone(),
             levels: self.levels.clone(),
@@ -262,17 +278,18 @@ impl StartArgs {
             identical: self.identical,
             comment: self.comment.clone(),
         };
-        let options = match &self.file {
-            Some(file) => options.or(TrafficOptions::read(file)?),
-            None => options,
+        let mut file = self.file.as_deref().map_or_else(|| Ok(TrafficFile::default()), TrafficOptions::read)?;
+        let holdback = self.holdback.request(&mut file)?;
+        let options = options.or(file.options);
+        let journal = journal.map(Path::to_owned).or(file.journal);
+        let asked = TrafficRequest {
+            dry_run: self.dry_run,
+            journal,
+            command: typed::command(),
+            holdback,
+            ..options.request()?
         };
-        let holdback = self.holdback.holdback.as_ref().map(|experiment| HoldbackRequest {
-            experiment: experiment.clone(),
-            share: self.holdback.keep_back,
-            old: self.holdback.old.clone(),
-        });
-        let journal = journal.map(Path::to_owned);
-        Ok(TrafficRequest { dry_run: self.dry_run, journal, command: typed::command(), holdback, ..options.request()? })
+        Ok((asked, self.quiet || file.quiet))
     }
 }
 
@@ -326,9 +343,11 @@ pub(crate) fn run(args: &TrafficArgs) -> Outcome {
 }
 
 fn run_start(args: &StartArgs, journal: Option<&Path>) -> Outcome {
-    let request = args.request(journal)?;
+    let (request, quiet) = args.request(journal)?;
+    let journal = request.journal.clone();
+    let journal = journal.as_deref();
     let cancel = cancel_on_signals()?;
-    let (stream, json, quiet) = (args.json_stream, args.json, args.quiet);
+    let (stream, json) = (args.json_stream, args.json);
     let mut sink = |event: Event| {
         let Event::Traffic(event) = event else { return };
         if let TrafficEvent::Unwritten { report } = &event
