@@ -99,11 +99,14 @@ pub fn start(
         next_word_ns: began_ns + 2_000_000_000,
         is_unwritten: false,
     };
-    // A conversion ends at the largest number: that is in 584 years.
-    let until = request.for_s.map(|seconds| began_ns.saturating_add((seconds * 1e9) as u64));
-    session.assign(until, cancel)?;
+    session.assign(request.for_s.map(|seconds| ends_ns(began_ns, seconds)), cancel)?;
     session.drain(cancel)?;
     session.end(cancel)
+}
+
+/// When so many seconds are over, ns: never, where that is later than in 584 years.
+fn ends_ns(began_ns: u64, seconds: f64) -> u64 {
+    began_ns.saturating_add((seconds * 1e9) as u64)
 }
 
 /// Whom it touches.
@@ -417,6 +420,14 @@ mod tests {
     fn config() -> TrafficConfig {
         let arms = arms_of_levels(&["initcwnd=10,32".to_owned()]).unwrap();
         TrafficConfig { ports: vec![443, 8443], arms, ..TrafficConfig::default() }
+    }
+
+    #[test]
+    fn no_time_is_so_long_that_it_is_over_before_it_has_begun() {
+        assert_eq!(ends_ns(7, 2.5), 2_500_000_007);
+        for long in [213_504.0 * 86_400.0, 1e6 * 86_400.0, f64::MAX] {
+            assert_eq!(ends_ns(7, long), u64::MAX, "{long}");
+        }
     }
 
     #[test]
