@@ -143,6 +143,9 @@ impl Words<'_> {
         if self.a.arms.iter().any(|arm| ran(arm) > 0) && self.a.arms.iter().all(|arm| arm.failed == ran(arm)) {
             return Some("every trial failed".to_owned());
         }
+        if self.a.lacks_candidates() {
+            return Some(format!("{} couldn't be set", list(&self.unset())));
+        }
         let half = || format!("more than half of the trials of {} stalled or failed", self.reference());
         self.a.lacks_current().then(half)
     }
@@ -181,6 +184,7 @@ impl Words<'_> {
 
     /// What both kinds of verdict end with.
     fn finish(&self, headline: String, mut details: Vec<String>) -> Text {
+        details.extend(self.unset_line());
         details.extend(self.slower());
         details.extend(self.a.plateau.as_ref().and_then(|p| self.plateau(p)));
         details.extend(self.failures());
@@ -190,7 +194,23 @@ impl Words<'_> {
     }
 
     fn candidates(&self) -> impl Iterator<Item = &ArmAssessment> {
-        self.a.arms.iter().skip(1)
+        self.a.compared()
+    }
+
+    /// The settings of which nothing is said; where what they were to be compared with is among them, that one alone.
+    fn unset(&self) -> Vec<String> {
+        if self.a.unset.contains(&0) {
+            return vec![self.reference()];
+        }
+        self.a.unset.iter().map(|arm| self.label(*arm)).collect()
+    }
+
+    /// That nothing is said of some.
+    fn unset_line(&self) -> Option<String> {
+        let names = self.unset();
+        let them = if names.len() == 1 { "it" } else { "them" };
+        let why = || format!("{} couldn't be set: nothing is said of {them}.", list(&names));
+        (!names.is_empty() && !self.a.lacks_candidates()).then(why)
     }
 
     fn effort(&self) -> String {

@@ -1,12 +1,14 @@
 use super::continuation::{Continuation, Enough};
 use super::plateau::{LevelState, LevelTest, Plateau, Search};
 use super::strict::Strict;
+use super::unset::{ArmShare, all_same, gain_at_most};
 use super::{Candidate, Config, DroppedSetting, Experiment, Method, StopReason};
 use crate::distributions;
-use crate::eprocess::{bold_lower_bound_of, bold_upper_bound, bold_upper_bound_of, lower_bound_of, upper_bound_of};
+use crate::eprocess::{bold_upper_bound, lower_bound_of, upper_bound_of};
 use crate::ols::BlockedFit;
 use crate::regret::anytime_half_width;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use utoipa::ToSchema;
 
 /// The gains of which is said how many rounds they need.
@@ -66,13 +68,16 @@ pub struct Assessment {
     pub needed: Vec<NeededRounds>,
     /// The smallest sufficient level, if it was sought.
     pub plateau: Option<PlateauAssessment>,
+    /// Settings of which nothing is said: see [`Assessment::without`].
+    #[serde(skip)]
+    pub unset: BTreeSet<usize>,
 }
 
 impl Assessment {
     /// The settings that left the race before a gain of theirs could be excluded: `gain_at_most` says nothing of them.
     pub fn not_excluded(&self) -> impl Iterator<Item = &ArmAssessment> {
         let fewest = fewest_to_exclude(self.alpha);
-        self.arms.iter().skip(1).filter(move |arm| arm.rounds < fewest)
+        self.compared().filter(move |arm| arm.rounds < fewest)
     }
 
     /// Whether there is nothing to compare with: more than half of the current setting's trials weren't completed, and none is shown to
@@ -175,6 +180,9 @@ pub struct ArmAssessment {
     pub total_ratio: Option<f64>,
     /// Round and evidence after it, for a plot.
     pub series: Vec<(usize, f64)>,
+    /// What it alone says of `gain_at_most` and `all_same`.
+    #[serde(skip)]
+    pub(super) share: ArmShare,
 }
 
 /// The noise of one trial about its round.
@@ -256,13 +264,12 @@ pub(super) fn assess(e: &Experiment) -> Assessment {
     let fit = e.fit().clone();
     let pick = e.best_claimed(&fit).unwrap_or(0);
     let leader = e.leader(&fit, 0).map_or(0, |(arm, _)| arm);
-    let most: Vec<f64> =
-        e.arms.iter().skip(1).map(|c| bold_upper_bound_of(&c.compared, 1.0 / e.config.alpha)).collect();
+    let shares: Vec<ArmShare> = e.arms.iter().map(|c| ArmShare::of(c, e.config.alpha)).collect();
     let noise = fit.variance.map(|v| Noise { sigma: v.sqrt(), cv: v.exp_m1().sqrt(), df: fit.df });
     // What wasn't completed counts over all the time that it had, which says nothing of how alike two are.
     let is_bad = |arm: usize| e.arms[arm].counts.mostly_bad();
     let comparable = pick != 0 || !is_bad(0);
-    let all_same = !(0..e.arms.len()).any(is_bad) && all_same(e, &most);
+    let all_same = !(0..e.arms.len()).any(is_bad) && all_same(shares.iter().skip(1), e.config.indifference);
     Assessment {
         kind: kind(pick, e.stop),
         pick,
@@ -274,14 +281,14 @@ pub(super) fn assess(e: &Experiment) -> Assessment {
         alpha: e.config.alpha,
         indifference: e.config.indifference,
         relevant: e.config.relevant,
-        gain_at_most: gain_at_most(e, &most).filter(|_| comparable),
+        gain_at_most: gain_at_most(shares.iter().skip(1)).filter(|_| comparable),
         all_same,
         arms: (0..e.arms.len())
             .map(|arm| {
                 let found = assess_arm(arm, &e.arms[arm], &fit, &e.config);
                 // What is shown of all of them together is shown of each.
                 let equivalent = arm != 0 && all_same || found.equivalent && !is_bad(arm) && !is_bad(0);
-                ArmAssessment { equivalent, ..found }
+                ArmAssessment { equivalent, share: shares[arm], ..found }
             })
             .collect(),
         regret: regret(&fit, pick, e.config.alpha, e.config.arms).filter(|_| comparable),
@@ -291,6 +298,7 @@ pub(super) fn assess(e: &Experiment) -> Assessment {
             .unwrap_or_default(),
         noise,
         plateau: e.plateau.as_ref().map(|p| assess_search(p, &fit, &is_bad)),
+        unset: BTreeSet::new(),
     }
 }
 
@@ -300,21 +308,6 @@ fn kind(pick: usize, stop: Option<StopReason>) -> VerdictKind {
         None | Some(StopReason::User) => VerdictKind::Stopped,
         Some(_) => VerdictKind::NoDifference,
     }
-}
-
-/// The largest gain that isn't excluded, by what each candidate gains at most. That no setting gains more is false only if one does, and
-/// that one's bound holds with probability 1 − α: an intersection–union test, that pays for no other setting.
-fn gain_at_most(e: &Experiment, most: &[f64]) -> Option<f64> {
-    let open = e.arms.iter().skip(1).zip(most).any(|(c, bound)| c.active() && bound.is_infinite());
-    let most = most.iter().copied().filter(|bound| bound.is_finite()).fold(f64::NEG_INFINITY, f64::max);
-    (!open && most.is_finite()).then_some(most)
-}
-
-/// Whether all settings are the same within the indifference: an intersection–union test, too.
-fn all_same(e: &Experiment, most: &[f64]) -> bool {
-    let (same, threshold) = (e.config.indifference.ln_1p(), 1.0 / e.config.alpha);
-    most.iter().all(|most| *most <= same)
-        && e.arms.iter().skip(1).all(|c| bold_lower_bound_of(&c.compared, threshold) >= -same)
 }
 
 fn assess_arm(arm: usize, c: &Candidate, fit: &BlockedFit, config: &Config) -> ArmAssessment {
@@ -362,6 +355,7 @@ fn assess_arm(arm: usize, c: &Candidate, fit: &BlockedFit, config: &Config) -> A
         fails_more: c.fails_more.evidence(),
         total_ratio: if arm == 0 { None } else { c.counts.total_ratio() },
         series: exponentials(&c.series),
+        share: ArmShare::default(),
     }
 }
 

@@ -18,6 +18,8 @@ mod plateau;
 mod steering;
 /// The smallest level that is sufficient against all others.
 mod strict;
+/// What is said without settings that couldn't be set.
+mod unset;
 
 /// What can be said now.
 mod assessment;

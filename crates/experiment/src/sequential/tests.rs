@@ -1,5 +1,6 @@
 mod nothing;
 mod quiet;
+mod unset;
 
 use super::*;
 use crate::simulate::{self, ContinuedRun, NoiseModel, Path};

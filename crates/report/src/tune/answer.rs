@@ -3,8 +3,7 @@
 
 use super::answer_words::{capital, direction_of, does, has_rivals, looks, plural};
 use super::figures::counted_bps;
-use super::granted::granted;
-use super::{DelayReport, LimitedBy, LimitsReport, TrialFigure, TuneInputs};
+use super::{DelayReport, GrantedKnob, LimitedBy, LimitsReport, TrialFigure, TuneInputs};
 use crate::words;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -135,6 +134,8 @@ pub(super) struct AnswerInputs<'a> {
     pub(super) delay: Option<&'a DelayReport>,
     /// The median figure of the current settings, which is what tables have.
     pub(super) median: Option<f64>,
+    /// What each setting asked for, got and showed.
+    pub(super) granted: &'a [GrantedKnob],
 }
 
 impl AnswerInputs<'_> {
@@ -152,10 +153,10 @@ impl TuneInputs<'_> {
     /// The answer; `known` is what the report found already.
     pub(super) fn answer(&self, known: &AnswerInputs<'_>) -> Answer {
         let a = self.assessment;
-        let failed = a.lacks_current() || self.all_failed();
+        let failed = a.lacks_current() || self.all_failed() || a.lacks_candidates();
         let less = known.delay.filter(|delay| delay.shown && a.kind != VerdictKind::Faster && !failed);
         let excluded = a.gain_at_most.is_some_and(|most| most <= LARGE.ln_1p());
-        let doubtful = a.arms.iter().any(|arm| arm.doubtful);
+        let doubtful = a.compared().any(|arm| arm.doubtful);
         let decided = !doubtful
             && match a.stop {
                 // What is futile is the end of a budget, foreseen. Where a gain is ruled out, whoever ended it left nothing open.
@@ -277,7 +278,7 @@ impl TuneInputs<'_> {
         let faster =
             self.spared().filter(|arm| arm.claimed.is_some()).and_then(|arm| Some((arm.arm, arm.cautious?.exp())));
         let Some((arm, ratio)) = faster.filter(|(_, ratio)| ratio.is_finite()) else { return String::new() };
-        if granted(known.records).iter().any(|granted| granted.arm == arm && granted.mostly_differs()) {
+        if known.granted.iter().any(|granted| granted.arm == arm && granted.mostly_differs()) {
             return String::new();
         }
         let gain = words::change(known.measured.change_percent(ratio));
@@ -363,6 +364,7 @@ impl TuneInputs<'_> {
             (AnswerAction::Failed, ..) if self.all_failed() => {
                 "Nothing could be compared: every trial failed.".to_owned()
             }
+            (AnswerAction::Failed, ..) if self.assessment.lacks_candidates() => self.nothing_set(known.granted),
             (AnswerAction::Failed, ..) => {
                 let of = self.baseline().map(|base| format!("the {}", base.label));
                 let of = of.as_deref().unwrap_or("your current settings");
@@ -396,7 +398,7 @@ impl TuneInputs<'_> {
         };
         let more = match answer.action {
             AnswerAction::Undecided => Some(self.go_on(known.records)),
-            AnswerAction::Failed => Some("windtunnel doctor".to_owned()),
+            AnswerAction::Failed => Some(self.look().to_owned()),
             _ => None,
         };
         if let Some(delay) = known.delay.filter(|delay| !delay.shown && delay.less() >= WORTH) {
@@ -417,7 +419,7 @@ impl TuneInputs<'_> {
     /// The leader that is unproven, if its lead is worth a word, and why it is.
     fn lead(&self, known: &AnswerInputs<'_>) -> String {
         let a = self.assessment;
-        if let Some(arm) = a.arms.iter().find(|arm| arm.doubtful) {
+        if let Some(arm) = a.compared().find(|arm| arm.doubtful) {
             let label = self.label(arm.arm);
             let both = || std::iter::once(arm).chain(a.arms.first());
             let interrupted = both().any(|arm| arm.interrupted > 0) && both().all(|arm| arm.spoilt == 0);
@@ -446,7 +448,7 @@ impl TuneInputs<'_> {
     fn nothing_faster(&self) -> String {
         let a = self.assessment;
         let little: Vec<String> =
-            a.arms.iter().filter(|arm| arm.faster_by_little).map(|arm| self.label(arm.arm)).collect();
+            a.compared().filter(|arm| arm.faster_by_little).map(|arm| self.label(arm.arm)).collect();
         match little.as_slice() {
             [] => "nothing tested is shown to be faster".to_owned(),
             [one] => format!("{one} is faster by less than {}", words::percent(a.relevant * 100.0)),
@@ -473,6 +475,9 @@ impl TuneInputs<'_> {
             (AnswerAction::Set, ..) => format!("that it is faster, with {sure}; {effort}."),
             (AnswerAction::Failed, ..) if self.all_failed() => {
                 format!("all {} failed; {effort}.", counted(a.trials, "trial"))
+            }
+            (AnswerAction::Failed, ..) if a.lacks_candidates() => {
+                format!("nothing is shown of what wasn't there; {effort}.")
             }
             (AnswerAction::Failed, ..) => {
                 let bad = a.arms.iter().map(|arm| arm.failed + arm.incomplete).sum::<usize>();

@@ -335,7 +335,7 @@ fn cases() -> Vec<Case> {
             },
         },
         Case::lab("stopped after two rounds", Plan { stop_after: Some(2), ..adsl(1.06, 600) }.run()),
-        Case::lab("too little was measured", one(with(Knob::Mss, Level::Number(1_400)), 5.0, 5.2, 0.3, 12).run()),
+        Case::lab("too little was measured", one(with(Knob::Sndbuf, Level::Number(65_536)), 5.0, 5.2, 0.3, 12).run()),
         Case::lab("attempts of one of the two were spoilt", doubtful(0)),
         Case::lab("somebody interrupted a trial", doubtful(1)),
         Case { delay: Some(RULES), ..Case::lab("the same speed with less delay", calm(12, 36_000)) },

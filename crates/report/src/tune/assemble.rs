@@ -14,7 +14,7 @@ use rand_chacha::rand_core::SeedableRng as _;
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Duration;
-use wt_experiment::{ArmAssessment, Assessment, DropReason, PlateauAssessment, StopReason, Text, VerdictKind};
+use wt_experiment::{ArmAssessment, Assessment, DropReason, PlateauAssessment, Text};
 use wt_trial::{PathFacts, Phase, Scale, Status, TrialRecord};
 use wt_units::{BitsPerSecond, Knob, Level, Settings};
 
@@ -148,9 +148,16 @@ impl TuneReport {
         }
         let measured = TrialFigure::of(&records);
         let delay = inputs.facts.delay.and_then(|rules| rules.report(inputs.records, a.pick));
+        let delay = delay.filter(|found| !a.unset.contains(&found.arm) && !a.unset.contains(&found.against));
         let median = arms.first().and_then(|arm| arm.figure);
-        let known =
-            AnswerInputs { records: &records, measured: &measured, limits: &limits, delay: delay.as_ref(), median };
+        let known = AnswerInputs {
+            records: &records,
+            measured: &measured,
+            limits: &limits,
+            delay: delay.as_ref(),
+            median,
+            granted: &granted,
+        };
         let (answer, cells) = (inputs.answer(&known), inputs.cells(&known));
         if let Some(arm) = delay.as_ref().filter(|_| answer.is_of_delay()).and_then(|delay| arms.get_mut(delay.arm)) {
             arm.is_calmer = true;
@@ -202,11 +209,6 @@ impl TuneReport {
     }
 }
 
-/// The kind of a verdict that claims nothing.
-fn stopped_or_no_difference(a: &Assessment) -> VerdictKind {
-    if a.stop.is_none_or(|stop| stop == StopReason::User) { VerdictKind::Stopped } else { VerdictKind::NoDifference }
-}
-
 impl TuneInputs<'_> {
     /// The assessment that recommends the smallest first window which is shown to be faster and to lie on the plateau, if that
     /// isn't the one recommended: a larger one is a larger burst, which costs others on the path, for next to nothing.
@@ -225,31 +227,11 @@ impl TuneInputs<'_> {
         a.arms.get(found.anchor).filter(|_| found.smallest == a.pick && found.anchor != a.pick)
     }
 
-    /// The assessment that recommends what may be recommended: nothing that wasn't set as asked in most trials, and of first
-    /// windows the sparing one.
+    /// The assessment of what was compared: nothing is said of what wasn't set as asked in most trials, and of first windows the
+    /// sparing one is recommended.
     fn recommended(&self, not_set: &BTreeSet<usize>) -> Assessment {
-        let mut a = self.assessment.clone();
-        // Nothing is faster than what wasn't there.
-        if not_set.contains(&0) && self.baseline().is_some() {
-            a.leader = 0;
-            a.pick = 0;
-            a.regret = None;
-            a.kind = stopped_or_no_difference(&a);
-            return a;
-        }
-        if not_set.contains(&a.leader) {
-            a.leader = 0;
-        }
-        if not_set.contains(&a.pick) {
-            let claimed = a.arms.iter().filter(|arm| arm.claimed.is_some() && !not_set.contains(&arm.arm));
-            let ratio = |arm: &&ArmAssessment| arm.ratio.unwrap_or(0.0);
-            let best = claimed.max_by(|a, b| ratio(a).total_cmp(&ratio(b))).map_or(0, |arm| arm.arm);
-            a.pick = best;
-            a.regret = None;
-            if best == 0 {
-                a.kind = stopped_or_no_difference(&a);
-            }
-        }
+        let is_asked_for = |arm: &usize| *arm != 0 || self.baseline().is_some();
+        let a = self.assessment.without(&not_set.iter().copied().filter(is_asked_for).collect());
         TuneInputs { assessment: &a, ..*self }.sparing().unwrap_or(a)
     }
 
@@ -535,7 +517,7 @@ impl TuneInputs<'_> {
 /// most evidence. The current settings are no candidate: nothing can be shown of them.
 fn best_candidate(a: &Assessment) -> Option<&ArmAssessment> {
     let named = [a.pick, a.leader].into_iter().find(|arm| *arm != 0).and_then(|arm| a.arms.get(arm));
-    named.or_else(|| a.arms.iter().skip(1).max_by(|a, b| a.evidence.total_cmp(&b.evidence)))
+    named.or_else(|| a.compared().max_by(|a, b| a.evidence.total_cmp(&b.evidence)))
 }
 
 fn state(arm: &ArmAssessment) -> ArmState {

@@ -31,7 +31,9 @@ impl TuneInputs<'_> {
             let logs: Vec<f64> = goodputs(records, arm).iter().map(|bps| (bps / limit).ln()).collect();
             (!logs.is_empty()).then(|| (arm, logs.iter().sum::<f64>() / logs.len() as f64, logs))
         };
-        let fastest = (0..self.assessment.arms.len()).filter_map(own).max_by(|a, b| a.1.total_cmp(&b.1));
+        let is_itself = |arm: &usize| !self.assessment.unset.contains(arm);
+        let fastest =
+            (0..self.assessment.arms.len()).filter(is_itself).filter_map(own).max_by(|a, b| a.1.total_cmp(&b.1));
         let (arm, middle, logs) = fastest?;
         let n = logs.len() as f64;
         let variance = logs.iter().map(|log| (log - middle).powi(2)).sum::<f64>() / (n - 1.0);

@@ -77,7 +77,7 @@ impl TuneInputs<'_> {
 
     fn square(&self) -> Option<[usize; 4]> {
         let all: Vec<Settings> = (0..self.assessment.arms.len()).map(|arm| self.asked(arm)).collect();
-        square(&all)
+        square(&all).filter(|square| !square.iter().any(|arm| self.assessment.unset.contains(arm)))
     }
 }
 

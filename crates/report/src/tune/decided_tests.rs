@@ -133,3 +133,42 @@ fn what_is_to_be_set_at_the_other_end_has_one_command_in_the_whole_report() {
     assert_eq!(command, "sudo windtunnel settings apply initcwnd=32 --to default");
     assert!(report.next.iter().any(|line| line.ends_with(&format!("Apply it there: {command}"))), "{:?}", report.next);
 }
+
+/// The case in which these arms got another congestion control than they asked for.
+fn unset(mut case: Case, arms: &[usize]) -> TuneReport {
+    for record in case.story.records.iter_mut().filter(|record| arms.contains(&record.spec.arm)) {
+        let level = Level::Name("reno".into());
+        record.outcome.observed.cc = Some("reno".to_owned());
+        record.outcome.granted.set(Knob::Cc, level);
+    }
+    case.report()
+}
+
+#[test]
+fn where_the_only_candidate_could_not_be_set_nothing_is_ruled_out_or_called_the_same() {
+    let bbr = || with(Knob::Cc, Level::Name("bbr".into()));
+    for rate in [3.0, 6.0] {
+        let report = unset(Case::lab("", one(bbr(), 3.0, rate, 0.001, 40).run()), &[1]);
+        let answer = &report.verdict.answer;
+        assert_eq!((answer.action, report.verdict.arm), (AnswerAction::Failed, 0), "{answer:#?}");
+        assert_eq!(answer.what, "Nothing was compared: cc=bbr (observed: cc reno) couldn't be set.");
+        let text = format!("{} {:?} {:?}", report.verdict.text, answer.lines, report.next);
+        for claim in ["ruled out", "are the same", "faster", "--resume", "No difference"] {
+            assert!(!text.contains(claim), "{claim} in {text}");
+        }
+        assert_eq!(report.verdict.headline, "Nothing could be compared: cc=bbr couldn't be set.");
+    }
+}
+
+#[test]
+fn what_is_ruled_out_is_ruled_out_of_those_that_could_be_set() {
+    let cc = |name: &str| with(Knob::Cc, Level::Name(name.into()));
+    let truths = [("current", Settings::new(), 3.0), ("cc=bbr", cc("bbr"), 3.0), ("cc=vegas", cc("vegas"), 3.0)];
+    let truths = truths.into_iter().map(|(label, settings, rate)| Truth::new(label, settings, rate)).collect();
+    let story = Plan { truths, levels: Vec::new(), noise: 0.001, budget: 60, stop_after: None, seed: 2 }.run();
+    let all = Case::lab("", story);
+    let (alike, one) = (all.report(), unset(all, &[2]));
+    assert!(alike.verdict.text.contains("All settings are the same"), "{}", alike.verdict.text);
+    assert_eq!(one.verdict.answer.action, AnswerAction::Keep, "{:#?}", one.verdict.answer);
+    assert!(one.verdict.text.contains("cc=vegas couldn't be set: nothing is said of it."), "{}", one.verdict.text);
+}

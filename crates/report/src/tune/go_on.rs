@@ -23,7 +23,9 @@ impl TuneInputs<'_> {
         let undecided = a.kind == VerdictKind::Stopped || a.stop == Some(StopReason::Budget);
         // Nobody looks for a gain that is ruled out.
         let is_open = |gain: f64| a.gain_at_most.is_none_or(|most| most > gain.ln_1p());
-        let undecided = undecided && (a.needed.is_empty() || a.needed.iter().any(|n| is_open(n.gain)));
+        // More trials of what can't be set are trials of something else.
+        let undecided =
+            undecided && !a.lacks_candidates() && (a.needed.is_empty() || a.needed.iter().any(|n| is_open(n.gain)));
         let gain = a.needed.iter().find(|n| n.more_rounds > 0 && n.more_trials <= 2_000 && is_open(n.gain));
         match gain {
             Some(n) if a.kind != VerdictKind::Faster => next.push(format!(
@@ -51,7 +53,7 @@ impl TuneInputs<'_> {
     pub(super) fn go_on(&self, records: &[&TrialRecord]) -> String {
         // Who is ahead but for attempts that came to nothing needs about as many again that don't.
         let again = self.assessment.trials.max(10);
-        if self.assessment.arms.iter().any(|arm| arm.doubtful) {
+        if self.assessment.compared().any(|arm| arm.doubtful) {
             return self.go_on_for(&format!("\"{again} trials\""));
         }
         let wanted = self.assessment.needed.iter().map(|n| n.more_trials).filter(|more| (1..=2_000).contains(more));

@@ -92,7 +92,7 @@ impl TuneInputs<'_> {
             let settings = self.settings.get(arm).map(|setting| &setting.settings);
             settings.is_some_and(|settings| settings.iter().any(|(knob, _)| WINDOWS.contains(&knob)))
         };
-        let mut shown = self.assessment.arms.iter().filter(|arm| arm.claimed.is_some());
+        let mut shown = self.assessment.compared().filter(|arm| arm.claimed.is_some());
         shown.find(|arm| has_window(arm.arm)).map(|arm| self.label(arm.arm))
     }
 }

@@ -50,6 +50,8 @@ mod traces;
 mod under_way;
 /// What trials say that weren't completed.
 mod unfinished;
+/// Where nothing could be set.
+mod unset;
 /// Pages, object by object.
 mod waterfall;
 
