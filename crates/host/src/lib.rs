@@ -61,7 +61,7 @@ pub use persist::hold_connections;
 pub use plan::{PlanError, Request, RequestError, Target};
 pub use read::{
     Adapter, Assignment, Caveat, Chain, Clamp, Congestion, Finding, KernelVersion, KnobRow, Manager, ManagerKind,
-    Managers, Origin, Report, RouteRow, Severity, Survey, TunedDaemon, caveats,
+    Managers, Origin, Report, RouteRow, Severity, Survey, TunedDaemon, caveats, laid_down_toward,
 };
 pub use route_text::Names;
 pub use snapshot::{DevicePart, DeviceState, QdiscState, Scope, Snapshot};

@@ -44,6 +44,22 @@ pub(crate) fn network(address: IpAddr, bits: u8) -> String {
     if bits == if address.is_ipv4() { 32 } else { 128 } { address.to_string() } else { format!("{address}/{bits}") }
 }
 
+/// Whether a network holds an address.
+pub(crate) fn holds((network, bits): (IpAddr, u8), address: IpAddr) -> bool {
+    let bits = u32::from(bits);
+    match (network, address) {
+        (IpAddr::V4(network), IpAddr::V4(address)) => {
+            let mask = u32::MAX.checked_shl(32 - bits.min(32)).unwrap_or(0);
+            (network.to_bits() ^ address.to_bits()) & mask == 0
+        }
+        (IpAddr::V6(network), IpAddr::V6(address)) => {
+            let mask = u128::MAX.checked_shl(128 - bits.min(128)).unwrap_or(0);
+            (network.to_bits() ^ address.to_bits()) & mask == 0
+        }
+        _ => false,
+    }
+}
+
 /// Why there is no command.
 pub(crate) const NOT_PLAIN: &str = "it has an encapsulation, or something else for which there are no words here";
 

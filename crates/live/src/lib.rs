@@ -8,6 +8,8 @@
 
 /// Routes and host-wide settings for the time of one trial.
 mod change;
+/// What holds when nothing is asked for.
+mod in_force;
 /// The link of this host, as it is.
 mod link;
 /// Networks that are lost.

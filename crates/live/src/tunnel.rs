@@ -1,4 +1,5 @@
 use crate::change::{ChangeError, ChangeInForce, Changer, InTheWay, Place};
+use crate::in_force::{self, out_of_reach};
 use crate::lost::{self, LostNetwork};
 use crate::manners::{Manners, clock, leave_alone};
 use crate::outcome::{by_thirds, mark_skipped, outcome, tell_granted};
@@ -85,12 +86,15 @@ pub struct LiveTunnel {
     turn: usize,
     /// The device over which the target was reached last.
     device: Option<String>,
+    /// What the way to the targets lays down.
+    laid_down: Settings,
 }
 
 impl LiveTunnel {
     /// A tunnel that has done nothing yet. There must be a target.
     #[must_use]
-    pub fn new(config: LiveConfig) -> Self {
+    pub fn new(mut config: LiveConfig) -> Self {
+        let laid_down = in_force::laid_down(config.changer.as_mut(), &config.targets);
         let manners = vec![Manners::new(); config.targets.len()];
         let (useless, served) = (vec![false; config.targets.len()], vec![None; config.targets.len()]);
         Self {
@@ -104,6 +108,7 @@ impl LiveTunnel {
             round: 0,
             turn: 0,
             device: None,
+            laid_down,
         }
     }
 
@@ -399,15 +404,8 @@ impl Tunnel for LiveTunnel {
     }
 
     fn current(&self) -> Settings {
-        let config = &self.config;
-        let mut current = Settings::new().with(Knob::Mtu, Level::Number(config.device_mtu));
-        if config.direction == Direction::Down {
-            current.set(Knob::Rwin, Level::Auto);
-        }
-        if config.direction == Direction::Up {
-            current.set(Knob::Cc, Level::Name(config.congestion_control.clone()));
-        }
-        current
+        let LiveConfig { device_mtu, congestion_control, direction, targets, .. } = &self.config;
+        in_force::current(*device_mtu, congestion_control, &self.laid_down, *direction, targets.first())
     }
 
     fn usual_knobs(&self, direction: Direction) -> Vec<Knob> {
@@ -427,6 +425,7 @@ impl Tunnel for LiveTunnel {
 
     fn check(&self, settings: &Settings) -> Result<(), TunnelError> {
         let headers = self.config.targets.first().map_or(40, Target::headers);
+        let current = self.current();
         for (knob, level) in settings.iter().filter(|(_, level)| **level != Level::Auto) {
             let cannot = |why: &str| {
                 Err(TunnelError::CannotSet { tunnel: NAME, knob, level: level.clone(), why: why.to_owned() })
@@ -443,8 +442,8 @@ impl Tunnel for LiveTunnel {
             }
             match (knob, level) {
                 (_, Level::TimesMss(_) | Level::TimesMtu(_)) => return cannot("multiples must be in bytes first"),
-                (Knob::Mtu, Level::Number(mtu)) if *mtu > self.config.device_mtu => {
-                    return cannot(&format!("the device takes at most {} bytes", self.config.device_mtu));
+                _ if let Some(why) = out_of_reach(knob, level, &current, self.config.device_mtu) => {
+                    return cannot(&why);
                 }
                 (Knob::Mtu, Level::Number(mtu)) if *mtu < if headers > 40 { 1_280 } else { headers + 88 } => {
                     return cannot("it leaves no room for an MSS; IPv6 has none below 1280 (RFC 8200)");
@@ -558,6 +557,7 @@ impl Tunnel for LiveTunnel {
                 self.config.device_mtu = mtu;
             }
             link = there;
+            self.laid_down = in_force::laid_down(self.config.changer.as_mut(), &self.config.targets);
             if matches!(change, Some((_, ON_ROUTE))) {
                 let note = format!("redirected to {served}: run again with a route to there");
                 return Ok(TrialOutcome::empty(Status::Invalid, Duration::ZERO, note));

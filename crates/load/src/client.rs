@@ -45,6 +45,7 @@ impl Connection {
         let start = monotonic_ns();
         let stream = socket.connect(peer, timeout).map_err(LoadError::Connect)?;
         let connect_time = Duration::from_nanos(monotonic_ns() - start);
+        set_again(&stream, settings, &mut granted);
         // Whatever ends this process ends what is on the path.
         let _ = tcp::reset_on_close(&stream);
         if settings.number(Knob::Rwin).is_some() {
@@ -117,6 +118,26 @@ fn prepared(peer: &SocketAddr, settings: &Settings) -> Result<(TcpSocket, Settin
         granted.set(knob, level.clone());
     }
     Ok((socket, granted))
+}
+
+/// Sets again what the way there has set as the connection was made, whatever the socket had: a route has a congestion control, or a rule
+/// for connections buffers of its own. What it doesn't give up is what was granted.
+fn set_again(stream: &TcpStream, settings: &Settings, granted: &mut Settings) {
+    if let Some(asked) = settings.name(Knob::Cc)
+        && tcp::congestion_control(stream).is_ok_and(|now| now != asked)
+        && tcp::set_congestion_control(stream, asked).is_err()
+        && let Ok(now) = tcp::congestion_control(stream)
+    {
+        granted.set(Knob::Cc, Level::Name(now));
+    }
+    let number = |knob| settings.number(knob).map(|number| u32::try_from(number).unwrap_or(u32::MAX));
+    if let Some(window) = number(Knob::Rwin).filter(|asked| tcp::window_clamp(stream).is_ok_and(|now| now != *asked)) {
+        let _ = tcp::fix_window(stream, window);
+    }
+    // The kernel has twice what was asked for, within bounds: asked for once more, it grants the same.
+    if let Some(buffer) = number(Knob::Sndbuf) {
+        let _ = tcp::set_send_buffer(stream, buffer);
+    }
 }
 
 /// Downloads as the request says. The clock begins with the request.

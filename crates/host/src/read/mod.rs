@@ -14,6 +14,8 @@ mod report;
 mod rows;
 /// Everything that is known of the host.
 mod survey;
+/// What the way to a target lays down.
+mod toward;
 /// Values of settings in what was read.
 mod values;
 
@@ -25,6 +27,7 @@ pub use manager::{Manager, ManagerKind, Managers, TunedDaemon};
 pub use report::Report;
 pub use rows::{Adapter, Clamp, Congestion, KnobRow, Origin, RouteRow};
 pub use survey::Survey;
+pub use toward::laid_down_toward;
 
 pub(crate) use own_values::is_ethernet;
 pub(crate) use values::{

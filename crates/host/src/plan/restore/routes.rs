@@ -1,5 +1,5 @@
 use super::Restoration;
-use crate::route_text;
+use crate::route_text::{self, holds};
 use crate::snapshot::route_key;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -164,22 +164,6 @@ fn is_reachable(hop: &NextHop, wanted: &BTreeSet<Route>) -> bool {
             route.hops().iter().any(|own| own.gateway.is_none() && (own.device == hop.device || hop.device == 0));
         direct && holds(route.destination(), gateway)
     })
-}
-
-/// Whether a network holds an address.
-fn holds((network, bits): (IpAddr, u8), address: IpAddr) -> bool {
-    let bits = u32::from(bits);
-    match (network, address) {
-        (IpAddr::V4(network), IpAddr::V4(address)) => {
-            let mask = u32::MAX.checked_shl(32 - bits.min(32)).unwrap_or(0);
-            (network.to_bits() ^ address.to_bits()) & mask == 0
-        }
-        (IpAddr::V6(network), IpAddr::V6(address)) => {
-            let mask = u128::MAX.checked_shl(128 - bits.min(128)).unwrap_or(0);
-            (network.to_bits() ^ address.to_bits()) & mask == 0
-        }
-        _ => false,
-    }
 }
 
 #[cfg(test)]
