@@ -137,6 +137,8 @@ export type Applied = {
   /** What doesn't stay, and why. */
   notes: Array<Risk>;
   revert?: RevertReport | null;
+  /** Routes that went or came, apart from those that only hold one of the settings. */
+  routes?: Array<RouteChange>;
   /** The version of this form. */
   schema_version: number;
   /** What was left out, and why. */
@@ -802,6 +804,8 @@ export type HistoryRow = {
   notes: Array<string>;
   /** How far it has come. */
   phase?: string | null;
+  /** Routes that went or came with it, apart from those that only hold one of the settings. */
+  routes?: Array<RouteChange>;
   /** Since when. */
   since?: string | null;
 };
@@ -1934,8 +1938,19 @@ export type RolloutOrder = "nothing" | "apply" | "confirm" | "undo";
 /** How far a host has come. */
 export type RolloutPhase = "untouched" | "applying" | "applied" | "confirmed" | "undone" | "refused" | "failed" | "reverted";
 
+/** A route that a change removes or makes, apart from those that only hold one of its settings. */
+export type RouteChange = {
+  /** What becomes of it. */
+  done: RouteFate;
+  /** The route in the words of ip-route(8): `192.0.2.0/24 via 10.9.0.2 dev eth0 proto static mtu 1300`. */
+  route: string;
+};
+
 /** The version of IP that a route is for. */
 export type RouteFamily = "ipv4" | "ipv6";
+
+/** What becomes of a route. */
+export type RouteFate = "removed" | "made";
 
 /** A route. */
 export type RouteRow = {
@@ -2219,6 +2234,8 @@ export type SettingsPlan = {
   revert_commands: Array<string>;
   /** What could go wrong. */
   risks: Array<Risk>;
+  /** Routes that go or come, apart from those that only hold one of the settings. */
+  routes?: Array<RouteChange>;
   /** The version of this form. */
   schema_version: number;
   /** What was asked for but isn't done, and why. */
@@ -3057,6 +3074,8 @@ export type Undone = {
   id: CheckpointId;
   /** What was put back elsewhere, or is gone: devices that were renamed or removed meanwhile. */
   notes: Array<string>;
+  /** Routes that went or came with that. */
+  routes?: Array<RouteChange>;
   /** The version of this form. */
   schema_version: number;
   /** Whether it had been confirmed. */

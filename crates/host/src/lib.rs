@@ -52,7 +52,7 @@ pub use boot::{boot_link, boot_unit, others_can_change, unit_path, unit_word};
 pub use calendar::utc;
 pub use change::{
     Basis, BasisDevice, Change, Checkpoint, CheckpointId, CheckpointIdError, DROP_IN, FileChange, LastingFile, Pending,
-    Phase, Place, Plan, Risk, RouteFamily, ScopeName, State,
+    Phase, Place, Plan, Risk, RouteChange, RouteFamily, RouteFate, ScopeName, State,
 };
 pub use defaults::{OsDefault, OsDefaultError, os_default, os_defaults};
 pub use export::{Export, ExportFile, ExportFormat, export};

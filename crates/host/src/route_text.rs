@@ -79,6 +79,13 @@ pub(crate) fn short(route: &Route, names: &Names) -> String {
     format!("{kind}{}{family}{hop}", destination(route))
 }
 
+/// A route with all that tells it from others: `192.0.2.0/24 via 10.9.0.2 dev eth0 table 7 proto static mtu 1300`.
+#[must_use]
+pub(crate) fn long(route: &Route, names: &Names) -> String {
+    let table = if route.table() == TABLE_MAIN { String::new() } else { format!(" table {}", route.table()) };
+    format!("{}{table}{}{}", short(route, names), attributes(route), metrics(&route.metrics()))
+}
+
 /// The command of ip-route(8) that does something with a route; of one that would lose what has no words here, a comment.
 ///
 /// # Source

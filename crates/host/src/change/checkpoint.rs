@@ -1,5 +1,6 @@
 use super::basis::Basis;
 use super::id::CheckpointId;
+use super::route_change::RouteChange;
 use super::setting::Change;
 use crate::snapshot::{Scope, Snapshot};
 use crate::system::{Action, Identity};
@@ -66,6 +67,12 @@ impl Checkpoint {
     #[must_use]
     pub(crate) fn concerns(&self, here: &Identity) -> bool {
         self.is_of(here) || self.is_of_an_earlier_boot(here)
+    }
+
+    /// Routes that went or came with it.
+    #[must_use]
+    pub(crate) fn route_changes(&self) -> Vec<RouteChange> {
+        RouteChange::between(&self.before, &self.wanted, &self.scope, &self.changes)
     }
 
     /// Whether one of its steps can cut the machine off.

@@ -9,6 +9,8 @@ mod checkpoint;
 mod id;
 /// What is to be done.
 mod plan;
+/// A route that goes or comes.
+mod route_change;
 /// One setting that changes.
 mod setting;
 /// How far a change has come.
@@ -19,6 +21,7 @@ pub(crate) use checkpoint::CHECKPOINT_FORMAT;
 pub use checkpoint::Checkpoint;
 pub use id::{CheckpointId, CheckpointIdError};
 pub use plan::{LastingFile, Plan};
+pub use route_change::{RouteChange, RouteFate};
 pub use setting::{Change, Place, Risk, RouteFamily, ScopeName};
 pub use state::{DROP_IN, FileChange, Pending, Phase, State};
 pub(crate) use state::{DROP_IN_NAME, SCHEMA_VERSION, STATE_FORMAT};

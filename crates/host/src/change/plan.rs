@@ -1,4 +1,5 @@
 use super::basis::Basis;
+use super::route_change::RouteChange;
 use super::setting::{Change, Risk};
 use crate::snapshot::{Scope, Snapshot};
 use crate::system::Action;
@@ -25,6 +26,9 @@ pub struct Plan {
     pub resets: bool,
     /// Old and new.
     pub changes: Vec<Change>,
+    /// Routes that go or come, apart from those that only hold one of the settings.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub routes: Vec<RouteChange>,
     /// The commands that would do it.
     pub commands: Vec<String>,
     /// The commands that would undo it.
@@ -65,6 +69,7 @@ impl Plan {
             places: BTreeMap::new(),
             resets: false,
             changes: Vec::new(),
+            routes: Vec::new(),
             commands: Vec::new(),
             revert_commands: Vec::new(),
             risks: Vec::new(),

@@ -364,6 +364,7 @@ impl Transaction<'_> {
             schema_version: SCHEMA_VERSION,
             id: self.checkpoint.id,
             applied,
+            routes: self.plan.routes.clone(),
             confirm_deadline: self.state.deadline_unix_s.map(utc),
             confirm_within_s: Some(self.state.confirm_within_s),
             confirmed: false,
@@ -387,6 +388,7 @@ impl Transaction<'_> {
         let mut report = self.report(rows);
         (report.confirm_deadline, report.confirm_within_s) = (None, None);
         report.error = Some(cause.clone());
+        report.routes.clear();
         let notes = self.state.notes.clone();
         report.revert = Some(RevertReport { done: errors.is_empty(), errors, notes, backup });
         TxnError::Failed { cause, report: Box::new(report) }

@@ -4,7 +4,7 @@ use super::relocation::Relocation;
 use super::store::Store;
 use super::stray::strays;
 use crate::calendar::utc;
-use crate::change::{Change, Checkpoint, CheckpointId, Pending, Phase, Place};
+use crate::change::{Change, Checkpoint, CheckpointId, Pending, Phase, Place, RouteChange};
 use crate::knob::Value;
 use crate::persist::losers;
 use crate::read::{KernelVersion, Survey, Values};
@@ -44,6 +44,9 @@ pub struct HistoryRow {
     pub since: Option<String>,
     /// What was asked for: `initcwnd=20 on default via …`.
     pub changes: Vec<String>,
+    /// Routes that went or came with it, apart from those that only hold one of the settings.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub routes: Vec<RouteChange>,
     /// Whether it was made in this network namespace.
     pub here: bool,
     /// Why it can't be used.
@@ -68,6 +71,7 @@ pub fn history(system: &mut dyn System, store: &Store) -> Result<Vec<HistoryRow>
                 phase: Some(state.phase.name()),
                 since: Some(utc(state.since_unix_s)),
                 changes: checkpoint.changes.iter().map(|c| format!("{}={} on {}", c.key, c.new, c.target)).collect(),
+                routes: checkpoint.route_changes(),
                 here: checkpoint.identity.is_same_network(&here),
                 error: (!state.errors.is_empty()).then(|| state.errors.join("; ")),
                 notes: state.notes,
@@ -80,6 +84,7 @@ pub fn history(system: &mut dyn System, store: &Store) -> Result<Vec<HistoryRow>
                     phase: never_begun.then_some("never-begun"),
                     since: None,
                     changes: Vec::new(),
+                    routes: Vec::new(),
                     here: false,
                     error: (!never_begun).then(|| error.to_string()),
                     notes: Vec::new(),

@@ -1,4 +1,4 @@
-use crate::change::{CheckpointId, Risk, ScopeName};
+use crate::change::{CheckpointId, Risk, RouteChange, ScopeName};
 use crate::knob::Value;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -13,6 +13,9 @@ pub struct ApplyOutcome {
     pub id: CheckpointId,
     /// What was asked, and what the kernel says.
     pub applied: Vec<AppliedRow>,
+    /// Routes that went or came, apart from those that only hold one of the settings.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub routes: Vec<RouteChange>,
     /// When it is put back unless it is confirmed; `null` once it is confirmed, or put back.
     pub confirm_deadline: Option<String>,
     /// How long that is, seconds.

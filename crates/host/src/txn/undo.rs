@@ -4,7 +4,7 @@ use super::held::lock_here;
 use super::recovery::recover_locked;
 use super::revert::{enter, put_forward, revert};
 use super::store::Store;
-use crate::change::{Change, Checkpoint, CheckpointId, Phase, Place, State};
+use crate::change::{Change, Checkpoint, CheckpointId, Phase, Place, RouteChange, State};
 use crate::persist;
 use crate::read::{KernelVersion, Values};
 use crate::snapshot::Snapshot;
@@ -25,6 +25,9 @@ pub struct Undone {
     pub done: bool,
     /// What was put back, in our words.
     pub changes: Vec<String>,
+    /// Routes that went or came with that.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub routes: Vec<RouteChange>,
     /// What was put back elsewhere, or is gone: devices that were renamed or removed meanwhile.
     pub notes: Vec<String>,
 }
@@ -85,8 +88,10 @@ fn undone(system: &mut dyn System, checkpoint: &Checkpoint, was_confirmed: bool,
             None => false,
         }
     };
+    let routes = now.as_ref().map(|now| RouteChange::taken_back(&checkpoint.route_changes(), now));
     Undone {
         schema_version: 1,
+        routes: routes.unwrap_or_default(),
         id: checkpoint.id,
         was_confirmed,
         done: true,

@@ -28,6 +28,16 @@ pub(crate) fn naming_journal(text: &str, id: &str, journal: Option<&Path>) -> St
     retyped(journal, None).in_text(text, id)
 }
 
+/// What was typed behind a subcommand, with another one in its place: `apply initcwnd=20 --to eth0` of `plan initcwnd=20 --to eth0`.
+pub(crate) fn behind(subcommand: &str, instead: &str) -> String {
+    with_another(std::env::args_os().skip(1), subcommand, instead)
+}
+
+fn with_another(words: impl Iterator<Item = OsString>, subcommand: &str, instead: &str) -> String {
+    let rest = words.skip_while(|word| *word != subcommand).skip(1);
+    rest.fold(instead.to_owned(), |text, word| format!("{text} {}", wt_units::shell_word_of_os(&word)))
+}
+
 /// The words behind the program's name, to be looked at: what isn't UTF-8 in them, as names of files may be, is replaced.
 pub(crate) fn words() -> impl Iterator<Item = String> {
     std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned())
@@ -64,7 +74,7 @@ fn without_password(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{naming_journal, without_password};
+    use super::{naming_journal, with_another, without_password};
     use std::path::Path;
 
     #[test]
@@ -76,6 +86,14 @@ mod tests {
         assert!(named.contains(&format!("report a-1 {option} --full, windtunnel report b-2")), "{named}");
         assert_eq!(naming_journal(text, "a-1", None), text);
         assert_eq!(naming_journal(text, "a-1", Some(Path::new("postgresql://host/db"))), text);
+    }
+
+    #[test]
+    fn the_same_is_typed_with_another_subcommand() {
+        let typed = ["settings", "--state-dir", "/tmp/plan x", "plan", "cc=reno", "my file", "--to", "eth0"];
+        let typed = || typed.iter().map(std::ffi::OsString::from);
+        assert_eq!(with_another(typed(), "plan", "apply"), "apply cc=reno 'my file' --to eth0");
+        assert_eq!(with_another(typed().take(4), "plan", "apply"), "apply");
     }
 
     #[test]

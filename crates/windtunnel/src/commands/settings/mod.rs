@@ -10,6 +10,7 @@ mod prove;
 mod show;
 
 use crate::cli::forms::give;
+use crate::cli::typed;
 use crate::edge::{Exit, Outcome, emit, say};
 use args::{CheckArgs, ExportArgs, HowArgs, RequestArgs, ShowArgs};
 use clap::{Args, Subcommand};
@@ -238,7 +239,9 @@ pub(crate) fn run(args: &SettingsArgs) -> Outcome {
 fn dispatch(command: &SettingsCommand, host: &mut HostAccess, said: &mut bool) -> Outcome {
     match command {
         SettingsCommand::Show(args) => show(args, host),
-        SettingsCommand::Plan { request, json } => give(&host.plan(&request.request())?, *json, print::plan),
+        SettingsCommand::Plan { request, json } => {
+            give(&host.plan(&request.request())?, *json, |plan| print::plan(plan, &typed::behind("plan", "apply")))
+        }
         SettingsCommand::Apply { request, how, prove, proof } => {
             let request = ApplyRequest { change: request.request(), confirmation: how.confirmation() };
             if *prove {
@@ -271,7 +274,10 @@ fn dispatch(command: &SettingsCommand, host: &mut HostAccess, said: &mut bool) -
             say!("{settings} settings, {devices} devices and {routes} routes are in {}", file.display());
             Ok(Exit::Done)
         }
-        SettingsCommand::Restore { file, dry_run: true, how } => give(&host.plan_backup(file)?, how.json, print::plan),
+        SettingsCommand::Restore { file, dry_run: true, how } => {
+            let again = format!("restore {}", wt_units::shell_word_of_os(file.as_os_str()));
+            give(&host.plan_backup(file)?, how.json, |plan| print::plan(plan, &again))
+        }
         SettingsCommand::Restore { file, how, .. } => {
             let plan = host.plan_backup(file)?;
             if !plan.is_empty() {

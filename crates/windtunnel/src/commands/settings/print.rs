@@ -4,10 +4,14 @@ use super::own;
 use crate::edge::{emit, print_file, say};
 use serde_json::json;
 use std::io::Write as _;
-use wt_host::{ApplyOutcome, ConfirmOutcome, Export, LastingFile, Plan, ReleasedChange, Risk, Undone, VerifyReport};
+use wt_host::{
+    ApplyOutcome, ConfirmOutcome, Export, LastingFile, Plan, ReleasedChange, Risk, RouteChange, RouteFate, Undone,
+    VerifyReport,
+};
 use wt_setup::settings::{CheckReport, Circumstance, DefaultsAnswer, HistoryAnswer, LaterProof, VerdictCheck};
 
-pub(super) fn plan(plan: &Plan) {
+/// A plan; `again` is what does it: `restore FILE`.
+pub(super) fn plan(plan: &Plan, again: &str) {
     let head = ["setting", "old", "", "new", "scope", "on"].map(str::to_owned).to_vec();
     let row = |change: &wt_host::Change| {
         let mark = if change.unchanged { "=" } else { "->" };
@@ -15,10 +19,16 @@ pub(super) fn plan(plan: &Plan) {
         let levels = [change.old.to_string(), mark.to_owned(), change.new.to_string()];
         [vec![change.key.to_owned()], levels.to_vec(), vec![scope, change.target.to_string()]].concat()
     };
-    let rows: Vec<Vec<String>> = std::iter::once(head).chain(plan.changes.iter().map(row)).collect();
-    let lines = wt_report::table(&rows, &[1]);
+    let of_route = |change: &RouteChange| {
+        let was = if change.done == RouteFate::Removed { "there" } else { "absent" };
+        let words = ["route", was, "->", change.done.word(), "route", &change.route];
+        words.map(str::to_owned).to_vec()
+    };
+    let rows = std::iter::once(head).chain(plan.changes.iter().map(row)).chain(plan.routes.iter().map(of_route));
+    let lines = wt_report::table(&rows.collect::<Vec<_>>(), &[1]);
     say!("{}", lines[0]);
     lines.iter().skip(1).zip(&plan.changes).for_each(|(line, change)| say!("{line}\n    {}", change.why));
+    lines.iter().skip(1 + plan.changes.len()).for_each(|line| say!("{line}"));
     let list = |title: &str, lines: &[String]| {
         if !lines.is_empty() {
             say!("\n{title}");
@@ -48,7 +58,7 @@ pub(super) fn plan(plan: &Plan) {
     } else if plan.is_empty() {
         say!("\nEverything is so already; nothing would be written.");
     } else {
-        say!("\nNothing was written. {} apply does it, and puts it back unless it is confirmed.", own());
+        say!("\nNothing was written. {} {again} does it, and puts it back unless it is confirmed.", own());
     }
 }
 
@@ -79,7 +89,12 @@ pub(super) fn applied(applied: &ApplyOutcome) {
         let observed = row.observed.as_ref().map_or_else(|| "not looked at".to_owned(), |has| format!("{has}{so_far}"));
         vec![row.key.to_owned(), row.asked.to_string(), granted, observed, row.target.to_string()]
     };
-    let rows: Vec<Vec<String>> = std::iter::once(head).chain(applied.applied.iter().map(row)).collect();
+    let of_route = |change: &RouteChange| {
+        let done = change.done.word();
+        ["route", done, done, "", &change.route].map(str::to_owned).to_vec()
+    };
+    let settings = std::iter::once(head).chain(applied.applied.iter().map(row));
+    let rows: Vec<Vec<String>> = settings.chain(applied.routes.iter().map(of_route)).collect();
     say!("{}", wt_report::table(&rows, &[1]).join("\n"));
     for note in applied.skipped.iter().chain(&applied.notes) {
         say!("{}", risk_line(note));
@@ -130,6 +145,7 @@ fn except(notes: &[Risk]) -> &'static str {
 
 pub(super) fn undone(undone: &Undone) {
     undone.changes.iter().for_each(|change| say!("{change}"));
+    undone.routes.iter().for_each(|change| say!("{change}"));
     undone.notes.iter().for_each(|note| say!("{note}"));
     let except = if undone.notes.is_empty() { "" } else { "apart from that, " };
     say!("Change {} was taken back; {except}everything is as it was before it.", undone.id);
@@ -164,7 +180,12 @@ pub(super) fn history(history: &HistoryAnswer) {
             row.id.to_string(),
             row.created.as_deref().unwrap_or_default(),
             row.phase.unwrap_or("unreadable"),
-            row.changes.join(", ")
+            row.changes
+                .iter()
+                .cloned()
+                .chain(row.routes.iter().map(ToString::to_string))
+                .collect::<Vec<_>>()
+                .join(", ")
         );
         row.error.iter().chain(&row.notes).for_each(|line| say!("      {line}"));
     }
