@@ -1701,7 +1701,7 @@ export type ProveAnswer = {
   id: string;
   /** The rate with the change over that without it. */
   ratio?: number | null;
-  /** At most. */
+  /** At most: with 95 % where it is slower, whenever one looks; else the interval's upper end. */
   ratio_high?: number | null;
   /** At least: with 95 % where it is faster, whenever one looks; else the interval's lower end. */
   ratio_low?: number | null;
@@ -1709,6 +1709,7 @@ export type ProveAnswer = {
   rounds: number;
   /** The version of this form. */
   schema_version: number;
+  shown?: ShownDifference | null;
   /** Whether it is shown to be slower. */
   slower: boolean;
   /** The answer in words. */
@@ -2300,6 +2301,9 @@ export type SharedSetting = {
   /** The experiments in which it is shown to be faster, by name; of them a share of 1 / `needed` is wrong on average (e-BH). */
   shown_in: Array<string>;
 };
+
+/** What a proof shows. */
+export type ShownDifference = "faster" | "slower" | "nothing";
 
 /** What comes out of experiments side by side. */
 export type SideBySideAnswer = {

@@ -25,11 +25,14 @@ pub struct ProveAnswer {
     pub verdict: VerdictKind,
     /// Whether it is shown to be slower.
     pub slower: bool,
+    /// What is shown, in one word for both ways; proofs of older versions don't have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<ShownDifference>,
     /// The rate with the change over that without it.
     pub ratio: Option<f64>,
     /// At least: with 95 % where it is faster, whenever one looks; else the interval's lower end.
     pub ratio_low: Option<f64>,
-    /// At most.
+    /// At most: with 95 % where it is slower, whenever one looks; else the interval's upper end.
     pub ratio_high: Option<f64>,
     /// The median time of a run without the change, seconds.
     pub before_s: Option<f64>,
@@ -37,6 +40,18 @@ pub struct ProveAnswer {
     pub after_s: Option<f64>,
     /// The answer in words.
     pub text: String,
+}
+
+/// What a proof shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum ShownDifference {
+    /// It is faster with the change.
+    Faster,
+    /// It is slower with the change.
+    Slower,
+    /// Neither.
+    Nothing,
 }
 
 /// The answer of a proof of the journal: what was said when it ended, since the times of its runs say nothing of a path, of a rate, or

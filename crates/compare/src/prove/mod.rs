@@ -2,9 +2,12 @@
 
 /// What came out, also of the journal.
 mod answer;
+/// Why fewer rounds were run than were asked for, or too few were.
+mod ending;
 
-pub use answer::{ProveAnswer, again};
+pub use answer::{ProveAnswer, ShownDifference, again};
 
+use ending::{Ending, ended_early, too_few};
 use rand::SeedableRng as _;
 use rand_chacha::ChaCha12Rng;
 use serde::{Deserialize, Serialize};
@@ -13,7 +16,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
-use wt_experiment::{Assessment, Config, Experiment, Observation, VerdictKind};
+use wt_experiment::{Assessment, Config, Experiment, Observation, VerdictKind, fewest_rounds};
 use wt_journal::{Arm, NewExperiment, PROOF_BEGINS, State};
 use wt_problem::Problem;
 use wt_setup::HostAccess;
@@ -203,6 +206,9 @@ fn rounds(
     config.max_trials = Some(request.rounds * 2);
     config.twice = false;
     config.both_ways = true;
+    // What is small counts here as what is large does, and faster as slower: the change is made already.
+    config.relevant = 0.0;
+    let fewest = fewest_rounds(&Config { max_trials: None, ..config.clone() }).ok().flatten().unwrap_or(0);
     let mut experiment = Experiment::new(config).map_err(|error| Problem::usage(error.to_string()))?;
     let mut rng = ChaCha12Rng::seed_from_u64(monotonic_ns());
     let mut times: [Vec<f64>; 2] = [Vec::new(), Vec::new()];
@@ -259,7 +265,7 @@ fn rounds(
     } else {
         Ending::OutOfTime
     };
-    let why = ended_early(experiment.rounds(), request.rounds, why);
+    let why = ended_early(experiment.rounds(), request.rounds, why) + &too_few(request.rounds, fewest);
     let answer = answer(request, notebook.id(), &experiment.assessment(), times, &why);
     let verdict = serde_json::json!({
         "kind": answer.verdict, "headline": answer.text, "settings": request.settings, "proof": answer,
@@ -378,39 +384,14 @@ fn at_least(ratio: f64) -> Option<String> {
     (told > 1.0).then(|| share(told))
 }
 
-/// What ended the rounds.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Ending {
-    ByItself,
-    Cancelled,
-    /// The change is put back soon unless somebody confirms it.
-    OutOfTime,
-}
-
-/// Why fewer rounds were run than were asked for, if nothing was shown; empty where all were.
-fn ended_early(rounds: usize, asked: usize, why: Ending) -> String {
-    match why {
-        _ if rounds >= asked => String::new(),
-        Ending::Cancelled => format!(" It was stopped after {rounds} of {asked} rounds."),
-        Ending::OutOfTime => format!(
-            " It ended after {rounds} of {asked} rounds, since the change is put back unless it is confirmed: confirm it and then \
-             windtunnel settings prove, or apply it with a longer --confirm-within."
-        ),
-        Ending::ByItself => format!(
-            " It ended after {rounds} of {asked} rounds: by estimate the rest would hardly have shown a difference (begin it anew if you \
-             doubt that)."
-        ),
-    }
-}
-
 fn answer(request: &Proof<'_>, id: &str, found: &Assessment, times: [Vec<f64>; 2], why: &str) -> ProveAnswer {
     let arm = found.arms.get(1);
     let exp = |log: fn(&wt_experiment::ArmAssessment) -> Option<f64>| arm.and_then(log).map(f64::exp);
     // What is claimed has one side; the interval's two take more evidence.
     let low = if found.kind == VerdictKind::Faster { exp(|arm| arm.at_least) } else { exp(|arm| arm.lower) };
-    let high = exp(|arm| arm.upper);
     let ratio = arm.and_then(|arm| arm.ratio);
     let slower = arm.is_some_and(|arm| arm.slower);
+    let high = if slower { exp(|arm| arm.at_most) } else { exp(|arm| arm.upper) };
     let [before_s, after_s] = times.map(|mut times| {
         times.sort_by(f64::total_cmp);
         wt_units::quantile(&times, 0.5)
@@ -446,6 +427,11 @@ fn answer(request: &Proof<'_>, id: &str, found: &Assessment, times: [Vec<f64>; 2
         rounds: found.rounds,
         verdict: found.kind,
         slower,
+        shown: Some(match (found.kind, slower) {
+            (VerdictKind::Faster, _) => ShownDifference::Faster,
+            (_, true) => ShownDifference::Slower,
+            _ => ShownDifference::Nothing,
+        }),
         ratio,
         ratio_low: low,
         ratio_high: high,
@@ -465,6 +451,49 @@ mod tests {
         assert!(ended_early(7, 20, Ending::ByItself).contains("after 7 of 20 rounds: by estimate"));
         assert!(ended_early(7, 20, Ending::OutOfTime).contains("longer --confirm-within"));
         assert!(ended_early(7, 20, Ending::Cancelled).contains("stopped after 7 of 20"));
+    }
+
+    #[test]
+    fn rounds_too_few_to_show_anything_are_told_to_be_that() {
+        assert_eq!(too_few(7, 7), "");
+        assert!(too_few(4, 7).contains("Fewer than 7 rounds can't show any"), "{}", too_few(4, 7));
+    }
+
+    /// What is said of rounds of this ratio, each a little off.
+    fn told(ratio: f64, rounds: usize) -> ProveAnswer {
+        let config =
+            Config { max_trials: Some(rounds * 2), twice: false, both_ways: true, relevant: 0.0, ..Config::new(2) };
+        let mut experiment = Experiment::new(config).unwrap();
+        let mut rng = ChaCha12Rng::seed_from_u64(1);
+        while let Some(order) = experiment.next_round(&mut rng) {
+            let off = 1.0 + 1e-4 * (experiment.rounds() % 3) as f64;
+            let seconds = |arm: usize| if arm == 1 { 0.4 / ratio * off } else { 0.4 };
+            let run = |arm| Observation::completed(arm, ONE_RUN, Duration::from_secs_f64(seconds(arm)));
+            experiment.record(&order.into_iter().map(run).collect::<Vec<_>>()).unwrap();
+        }
+        let by = ProvenBy::Command("x".to_owned());
+        let settings = Settings::new();
+        let proof = Proof {
+            change: "1".to_owned(),
+            what: "a file",
+            settings: &settings,
+            by: &by,
+            rounds,
+            journal: None,
+            until_ns: None,
+        };
+        answer(&proof, "x", &experiment.assessment(), [vec![0.4], vec![0.4 / ratio]], "")
+    }
+
+    #[test]
+    fn one_per_cent_is_shown_both_ways_and_one_word_says_which() {
+        let (faster, slower, same) = (told(1.01, 20), told(1.0 / 1.01, 20), told(1.0 - 1e-4, 4));
+        assert_eq!((faster.shown, slower.shown), (Some(ShownDifference::Faster), Some(ShownDifference::Slower)));
+        assert!(faster.text.starts_with("It is faster") && faster.verdict == VerdictKind::Faster, "{}", faster.text);
+        assert!(slower.text.starts_with("It is SLOWER") && slower.slower && slower.is_no(), "{}", slower.text);
+        assert!(slower.ratio_high.is_some_and(|most| most <= 1.0), "{slower:?}");
+        assert!(faster.ratio_low.is_some_and(|least| least >= 1.0), "{faster:?}");
+        assert_eq!(same.shown, Some(ShownDifference::Nothing));
     }
 
     /// A proof by this command, in which the change is a file: `$ON`.

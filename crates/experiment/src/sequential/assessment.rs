@@ -150,6 +150,9 @@ pub struct ArmAssessment {
     /// The log of the ratio is at least this, for all settings together with probability 1 − α; `None` if nothing can be
     /// excluded yet.
     pub at_least: Option<f64>,
+    /// Where it is shown to be slower: the log of the ratio is at most this, with the same probability.
+    #[serde(skip)]
+    pub at_most: Option<f64>,
     /// The log of a ratio that doesn't owe to having been chosen for being large: half-way between the estimate and
     /// `at_least` where it is shown to be faster. As seen so far.
     pub cautious: Option<f64>,
@@ -314,7 +317,7 @@ fn assess_arm(arm: usize, c: &Candidate, fit: &BlockedFit, config: &Config) -> A
     let estimate = fit.estimate(arm);
     let standard_error = estimate.and(fit.standard_error(arm, 0));
     let t = estimate.zip(standard_error).map(|(own, se)| own / se);
-    let Bounds { lower, upper, at_least } = match estimate {
+    let Bounds { lower, upper, at_least, at_most } = match estimate {
         _ if arm == 0 => Bounds::itself(),
         Some(own) if c.counts.has_empty() && c.counts.has_ratio() => Bounds::of(c).around(own),
         Some(_) if c.counts.has_ratio() => Bounds::of(c),
@@ -342,6 +345,8 @@ fn assess_arm(arm: usize, c: &Candidate, fit: &BlockedFit, config: &Config) -> A
         lower,
         upper,
         at_least,
+        // That it is shown at all says that it is below 0.
+        at_most: at_most.filter(|_| arm != 0 && c.is_slower()).map(|most| most.min(0.0)),
         cautious: estimate.zip(at_least).filter(|_| shown).map(|(own, least)| f64::midpoint(own.max(least), least)),
         faster_by_little: c.is_ahead_by_little(),
         evidence: c.claimed.map_or(peak, |claim| claim.log_evidence.max(peak)).exp(),
@@ -364,17 +369,18 @@ struct Bounds {
     lower: Option<f64>,
     upper: Option<f64>,
     at_least: Option<f64>,
+    at_most: Option<f64>,
 }
 
 impl Bounds {
     /// Of the current setting over itself.
     fn itself() -> Self {
-        Self { lower: Some(0.0), upper: Some(0.0), at_least: Some(0.0) }
+        Self { lower: Some(0.0), upper: Some(0.0), at_least: Some(0.0), at_most: Some(0.0) }
     }
 
     /// Of what has no ratio: the differences are made of what a trial without a byte counts as.
     fn unknown() -> Self {
-        Self { lower: None, upper: None, at_least: None }
+        Self { lower: None, upper: None, at_least: None, at_most: None }
     }
 
     /// The bounds now. What is claimed stays so: the one-sided lower bound is at least what it was then, for all of them hold
@@ -392,6 +398,7 @@ impl Bounds {
                 .into_iter()
                 .chain(at_least)
                 .reduce(f64::max),
+            at_most: finite(upper_bound_of(&c.compared, c.threshold)),
         }
     }
 
@@ -402,6 +409,7 @@ impl Bounds {
             lower: self.lower.map(|bound| bound.min(estimate)),
             upper: self.upper.map(|bound| bound.max(estimate)),
             at_least: self.at_least.map(|bound| bound.min(estimate)),
+            at_most: self.at_most.map(|bound| bound.max(estimate)),
         }
     }
 }
