@@ -32,6 +32,7 @@ pub(crate) fn run(request: &TuneRequest, key: &str, cancel: &Cancel, events: Sin
     comparison_of_settings(&stored)?;
     no_longer_measured(request, &stored)?;
     let history = History::read(&journal, &stored)?;
+    is_of_what_is_named(request, &stored)?;
     if stored.tunnel == TunnelKind::Live.name() {
         drop(journal);
         return open::again(request, &stored, cancel, events)?.resume(&stored, &history, events);
@@ -59,6 +60,20 @@ pub(crate) fn run(request: &TuneRequest, key: &str, cancel: &Cancel, events: Sin
     let tunnel = Holding::new(tunnel, held);
     let turns = RoundTurns::of(request.turns.as_ref())?;
     Session::new(request, tunnel, controls, turns, cancel).resume(&stored, &history, events)
+}
+
+/// Refuses what is said of another kind of path than that which the experiment was run on: its answer would be told of what was named.
+fn is_of_what_is_named(request: &TuneRequest, stored: &StoredExperiment) -> Result<(), Problem> {
+    let is_live = stored.tunnel == TunnelKind::Live.name();
+    let named = match (&request.target, &request.lab, is_live) {
+        (Some(target), _, false) => target.clone(),
+        (_, Some(lab), true) => format!("the lab's {lab}"),
+        _ => return Ok(()),
+    };
+    let (place, leave) = if is_live { ("", "--lab") } else { ("the lab's ", "the target") };
+    Err(Problem::usage(format!("{} was run on {place}{}, not on {named}", stored.id, stored.target)).hint(format!(
+        "leave {leave} away, or begin a new experiment; windtunnel journal list names those that there are"
+    )))
 }
 
 impl<T: Tunnel> Session<'_, T> {

@@ -155,3 +155,24 @@ fn without_the_experiment_that_it_continues_a_report_names_what_is_missing() {
     assert!(taken.imported == [first.id.clone()] && taken.incomplete.is_empty(), "{taken:?}");
     assert_eq!(report_of(report()).verdict, second.verdict);
 }
+
+#[test]
+fn an_experiment_of_the_lab_isnt_gone_on_with_for_a_server_nor_one_of_a_server_for_the_lab() {
+    let stored = |target: &str, tunnel: &str| wt_journal::NewExperiment::new("x-1", target, tunnel).begun();
+    let (lab, live) = (stored("lan", "lab"), stored("https://192.0.2.1/f", "live"));
+    let of = |target: Option<&str>, lab: Option<&str>| TuneRequest {
+        target: target.map(str::to_owned),
+        lab: lab.map(str::to_owned),
+        ..TuneRequest::default()
+    };
+    let refused = |request: &TuneRequest, stored: &StoredExperiment| {
+        is_of_what_is_named(request, stored).err().map(|problem| problem.what)
+    };
+    let (url, preset) = (of(Some("https://192.0.2.9/f"), None), of(None, Some("adsl")));
+    assert_eq!(refused(&url, &lab).as_deref(), Some("x-1 was run on the lab's lan, not on https://192.0.2.9/f"));
+    assert_eq!(refused(&preset, &live).as_deref(), Some("x-1 was run on https://192.0.2.1/f, not on the lab's adsl"));
+    // Another server, and another path of the lab, are looked at where more is known of them.
+    for (request, stored) in [(&url, &live), (&preset, &lab), (&of(None, None), &lab), (&of(None, None), &live)] {
+        assert_eq!(refused(request, stored), None);
+    }
+}
