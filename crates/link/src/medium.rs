@@ -6,7 +6,10 @@
 use crate::dice::Dice;
 use crate::stage::Bound;
 use crate::stats::MediumStats;
-use crate::{DropReason, Event, Packet, QueueBound, QueueLayer, Side, Time, time::nanos};
+use crate::{
+    Discipline, DropReason, Event, Packet, QueueBound, QueueConfig, QueueLayer, RateConfig, Side, Time, WireLen,
+    time::nanos,
+};
 use std::collections::VecDeque;
 use std::time::Duration;
 use wt_units::BitsPerSecond;
@@ -59,6 +62,19 @@ impl MediumConfig {
     #[must_use]
     pub fn slot_time(&self) -> Duration {
         Duration::from_nanos(self.time_of(SLOT_BITS))
+    }
+
+    /// What one direction alone passes while the other is silent: a queue of the medium's rate and bound, with the bytes that a frame
+    /// takes, the gap behind it included. The extent, and whatever contention costs, isn't in it.
+    #[must_use]
+    pub const fn one_way(&self) -> QueueConfig {
+        const BESIDE: u32 = ((PREAMBLE_BITS + GAP_BITS) / 8) as u32;
+        QueueConfig {
+            framing: WireLen::Plain { add: FRAME_OVERHEAD + BESIDE, min: MIN_FRAME + BESIDE },
+            rate: RateConfig::Constant(self.rate),
+            bound: self.bound,
+            discipline: Discipline::DropTail,
+        }
     }
 
     fn time_of(&self, bits: u64) -> u64 {

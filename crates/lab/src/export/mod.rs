@@ -102,11 +102,14 @@ impl OneWay {
         let mut one = Self::default();
         let mut through = 1.0;
         for (link, stages) in scenario.links.iter().zip(scenario.path().links) {
-            if stages.medium.is_some() {
-                one.missing.push(format!("link \"{}\": the shared medium with its collisions", link.name));
-            }
             for stage in if up { &stages.forward } else { &stages.backward } {
                 one.add(&link.name, stage, &mut through);
+            }
+            if let Some(medium) = &stages.medium {
+                let what = "the shared medium with its collisions (became a queue of its rate each way)";
+                one.missing.push(format!("link \"{}\": {what}", link.name));
+                one.delay += medium.extent;
+                one.take_slower(medium.one_way());
             }
             if u64::from(scenario.client_mtu.min(scenario.server_mtu)) > link.mtu.get() {
                 one.missing.push(format!(
@@ -145,11 +148,7 @@ impl OneWay {
             // What the link notices is lost.
             StageConfig::Corrupt { probability, detected: true } => *through *= 1.0 - probability.get(),
             StageConfig::Corrupt { probability, .. } => self.corrupt = either(self.corrupt, *probability),
-            StageConfig::Queue(queue) => {
-                if self.queue.as_ref().is_none_or(|known| mean_rate(&queue.rate) < mean_rate(&known.rate)) {
-                    self.queue = Some(queue.clone());
-                }
-            }
+            StageConfig::Queue(queue) => self.take_slower(queue.clone()),
             StageConfig::Outages(_) => lacks("outages"),
             StageConfig::DelaySteps { .. } => lacks("steps of the delay"),
             StageConfig::Policer(_) => lacks("the policer"),
@@ -157,16 +156,20 @@ impl OneWay {
             StageConfig::Thinning(_) => lacks("thinning of ACKs"),
             StageConfig::Airtime(radio) => {
                 lacks("the radio's airtime (became a queue of its rate)");
-                let queue = QueueConfig {
+                self.take_slower(QueueConfig {
                     framing: radio.framing.clone(),
                     rate: RateConfig::Constant(radio.rate),
                     bound: radio.bound,
                     discipline: wt_link::Discipline::DropTail,
-                };
-                if self.queue.as_ref().is_none_or(|known| radio.rate < mean_rate(&known.rate)) {
-                    self.queue = Some(queue);
-                }
+                });
             }
+        }
+    }
+
+    /// Of all queues the slowest one stays, the first of those that are equally slow.
+    fn take_slower(&mut self, queue: QueueConfig) {
+        if self.queue.as_ref().is_none_or(|known| mean_rate(&queue.rate) < mean_rate(&known.rate)) {
+            self.queue = Some(queue);
         }
     }
 
@@ -203,5 +206,39 @@ fn mean_rate(rate: &RateConfig) -> BitsPerSecond {
         ),
         RateConfig::TokenBucket(bucket) => bucket.rate,
         RateConfig::Modem(modem) => modem.byte_rate(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The preset with a faster link behind it, and without.
+    fn hub(behind: &str) -> Scenario {
+        let text = crate::presets::text("ethernet-hub").unwrap();
+        Scenario::parse("hub", &format!("{text}\n{behind}")).unwrap()
+    }
+
+    #[test]
+    fn a_shared_medium_is_exported_as_a_queue_of_its_rate_each_way() {
+        let alone = hub("");
+        let medium = alone.path().links[0].medium.unwrap();
+        assert_eq!(medium.one_way().framing, alone.links[0].framing.clone().into(), "that of Ethernet");
+        let way = "{ rate = \"100mbit\", delay = \"1ms\", queue_packets = 50 }";
+        let before = hub(&format!("[[link]]\nname = \"wan\"\nmtu = 1500\ndown = {way}\nup = {way}\n"));
+        for (scenario, delay) in [(&alone, "0.0025ms"), (&before, "1.0025ms")] {
+            let netem = ExportedPath::new(scenario, Emulator::Netem, Path::new("."));
+            assert_eq!(netem.script.matches(&format!(" delay {delay} rate 10000000bit 24\n")).count(), 2, "{netem:?}");
+            assert!(
+                netem.missing.iter().filter(|what| what.contains("became a queue of its rate each way")).count() == 2
+            );
+            let mahimahi = ExportedPath::new(scenario, Emulator::Mahimahi, Path::new("."));
+            assert_eq!(mahimahi.script.matches("-queue-args=packets=100").count(), 2, "{mahimahi:?}");
+            for (name, trace) in &mahimahi.files {
+                // Each opportunity is one of 1504 bytes.
+                let last: u64 = trace.lines().last().unwrap().parse().unwrap();
+                assert_eq!(trace.lines().count() as u64 * 1504 * 8 / last, 10_000, "{name}: bits in a millisecond");
+            }
+        }
     }
 }
