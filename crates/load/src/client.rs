@@ -1,14 +1,14 @@
 use crate::error::LoadError;
 use crate::job::{Leg, OpenedConnection};
-use crate::proto::{Request, SenderOptions};
-use crate::transfer::{EndReport, Job, receive, send};
+use crate::proto::{REQUEST_LEN, Request, SenderOptions};
+use crate::transfer::{EndReport, Finish, Job, receive, send};
 use std::io::Write as _;
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 use wt_sys::clock::monotonic_ns;
 use wt_sys::tcp::{self, TcpSocket};
-use wt_trial::Cancel;
+use wt_trial::{Amount, Cancel};
 use wt_units::{Knob, Level, Settings};
 
 /// A fresh connection with its settings in force.
@@ -157,7 +157,8 @@ pub fn download(
     Ok(receive(&mut stream, &job, cancel)?)
 }
 
-/// Uploads as the request says. The server, which receives, has the clock; its report counts.
+/// Uploads as the request says. The server, which receives, has the clock; its report counts. This end's bytes are those of which it
+/// knows that they have arrived.
 ///
 /// # Errors
 /// [`LoadError`]; a transfer that was cut short is a report, not an error.
@@ -182,7 +183,23 @@ pub fn upload(
     let job = begin(&mut stream, request, deadline, None)?;
     let mut report = send(&mut stream, &job, request.sender.write_size, cancel)?;
     report.refused = refused;
+    let is_whole = report.finish == Finish::Done;
+    match request.amount {
+        Amount::Size(_) if is_whole => {}
+        Amount::Time(time) if is_whole => {
+            report.bytes = acknowledged(&report);
+            // It ends when the receiver's leaving is heard, a round trip after that one's time.
+            report.elapsed = report.elapsed.min(time);
+        }
+        // Payload in a buffer has reached nobody.
+        Amount::Size(_) | Amount::Time(_) => report.bytes = acknowledged(&report),
+    }
     Ok(report)
+}
+
+/// Payload of an upload that was acknowledged, bytes: the kernel counts the SYN and the request, too.
+fn acknowledged(report: &EndReport) -> u64 {
+    report.bytes.min(report.info.bytes_acked.saturating_sub(1 + REQUEST_LEN as u64))
 }
 
 /// Sends the request, with which the clock begins.

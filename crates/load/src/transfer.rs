@@ -336,7 +336,10 @@ pub(crate) fn send(
         }
     };
     waiting.end(stream)?;
-    let last = TcpInfo::read(stream).ok().filter(|last| last.bytes_acked >= info.bytes_acked && last.state == 1);
+    let closed = TcpInfo::read(stream).ok().filter(|last| last.bytes_acked >= info.bytes_acked);
+    // What was acknowledged stays known when a receiver has left.
+    let bytes_acked = closed.as_ref().map_or(info.bytes_acked, |last| last.bytes_acked);
+    let last = closed.filter(|last| last.state == 1).unwrap_or(info);
     let elapsed = Duration::from_nanos(monotonic_ns().saturating_sub(start_ns));
     let (samples, thirds) = sampler.finish_with_gaps(amount, elapsed);
     Ok(EndReport {
@@ -345,7 +348,7 @@ pub(crate) fn send(
         elapsed,
         last: Some(heard.since(start_ns)),
         samples,
-        info: last.unwrap_or(info),
+        info: TcpInfo { bytes_acked, ..last },
         congestion_control: tcp::congestion_control(stream).unwrap_or_default(),
         refused: Vec::new(),
         start: None,

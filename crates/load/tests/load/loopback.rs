@@ -6,6 +6,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 use wt_load::{Connection, Finish, Request, SenderOptions, Server, ServerConfig, download, upload};
+use wt_sys::poll::wait_readable;
 use wt_trial::{Amount, Cancel, Direction};
 use wt_units::{Bytes, Knob, Level, Settings};
 
@@ -55,6 +56,27 @@ fn an_upload_is_counted_by_the_server() {
     let sent = upload(connect(server.address()), &request, PATIENCE, &Cancel::new()).unwrap();
     let got = server.take_report(7, PATIENCE).unwrap();
     assert_eq!((got.finish, got.bytes, sent.bytes), (Finish::Done, 2_000_000, 2_000_000));
+}
+
+#[test]
+fn what_waits_in_a_send_buffer_when_the_time_is_up_has_not_been_uploaded() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    wt_sys::tcp::fix_window(&listener, 32_768).unwrap();
+    let address = listener.local_addr().unwrap();
+    let (taken, time) = (100_000, Duration::from_millis(100));
+    let receiver = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.read_exact(&mut vec![0; 48 + taken]).unwrap();
+        // It leaves when its time is up, in the middle of the stream.
+        wait_readable(&[], Some(time)).unwrap();
+    });
+    let sender = SenderOptions { send_buffer: Some(200_000), ..SenderOptions::default() };
+    let request = Request { sender, ..request(Direction::Up, Amount::Time(time)) };
+    let sent = upload(connect(address), &request, PATIENCE, &Cancel::new()).unwrap();
+    receiver.join().unwrap();
+    assert_eq!((sent.finish, sent.elapsed), (Finish::Done, time));
+    // The window may be full, and the kernel lifts its clamp once.
+    assert!((taken as u64..taken as u64 + 100_000).contains(&sent.bytes), "{}", sent.bytes);
 }
 
 #[test]
