@@ -157,8 +157,8 @@ pub fn download(
     Ok(receive(&mut stream, &job, cancel)?)
 }
 
-/// Uploads as the request says. The server, which receives, has the clock; its report counts. This end's bytes are those of which it
-/// knows that they have arrived.
+/// Uploads as the request says. The server, which receives, counts, and has the clock of an upload by time. Of a size this end has it,
+/// from the request to the last byte's acknowledgement. Its own bytes are those of which it knows that they have arrived.
 ///
 /// # Errors
 /// [`LoadError`]; a transfer that was cut short is a report, not an error.

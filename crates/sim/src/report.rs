@@ -35,8 +35,10 @@ pub struct FlowReport {
     pub begun: Duration,
     /// From the first SYN until the connection stood; `None` if it never did.
     pub connect: Option<Duration>,
-    /// From the request until all was there; `None` if it wasn't.
+    /// From the request until all was there, by the clock of the payload's receiver; `None` if it wasn't.
     pub elapsed: Option<Duration>,
+    /// Of an upload of a size: from the connection's standing until its sender had the acknowledgement of the last byte.
+    pub acknowledged: Option<Duration>,
     /// Each exchange that was brought to its end, in order.
     pub exchanges: Vec<FinishedExchange>,
     /// When each message of a stream had come, since the simulation began.

@@ -37,6 +37,8 @@ enum Stage {
     Waiting,
     Connecting,
     Running,
+    /// An upload of a size is there, and its sender doesn't know yet.
+    Closing,
     Done,
 }
 
@@ -60,6 +62,8 @@ struct Flow {
     /// The server has the request and is about to answer.
     reacting: bool,
     begun_ns: u64,
+    /// When the server had the request of an upload.
+    heard_ns: Option<u64>,
     /// The relay that this flow belongs to, as its near (false) or far side.
     relay: Option<(usize, bool)>,
     report: FlowReport,
@@ -91,6 +95,18 @@ pub struct Simulation {
     /// A flow has had as many exchanges as one may have, and would have more.
     is_full: bool,
     seed: u64,
+}
+
+impl Flow {
+    /// How long it has taken until `now`: by the client's clock, or the server's that receives an upload.
+    fn receivers_time(&self, now: u64) -> Duration {
+        // Where all came at the moment of its request, as on a path with jitter, the receiver's clock tells nothing.
+        let begun_ns = self.heard_ns.filter(|heard| *heard < now).unwrap_or_else(|| match self.heard_ns {
+            Some(_) => nanos(self.report.begun + self.report.connect.unwrap_or_default()),
+            None => self.begun_ns,
+        });
+        Duration::from_nanos(now.saturating_sub(begun_ns))
+    }
 }
 
 fn nanos(duration: Duration) -> u64 {
@@ -172,6 +188,7 @@ impl Simulation {
             pausing: None,
             reacting: false,
             begun_ns: 0,
+            heard_ns: None,
             relay: None,
             report: FlowReport::default(),
             spec,
@@ -264,7 +281,7 @@ impl Simulation {
                 Some(exchange) => self.ask(number, exchange),
                 None => self.finish(number),
             },
-            Stage::Connecting | Stage::Done => {}
+            Stage::Connecting | Stage::Closing | Stage::Done => {}
         }
     }
 
@@ -274,7 +291,8 @@ impl Simulation {
         match stage {
             Stage::Connecting if self.net.end(client).is_established() => self.begin(number),
             Stage::Running => self.advance(number),
-            Stage::Waiting | Stage::Connecting | Stage::Done => {}
+            Stage::Closing if self.net.end(client).is_acknowledged() => self.finish(number),
+            Stage::Closing | Stage::Waiting | Stage::Connecting | Stage::Done => {}
         }
         if self.flows[number].stage != Stage::Done
             && (self.net.end(client).has_failed() || self.net.end(server).has_failed())
@@ -396,13 +414,14 @@ impl Simulation {
         if relay.is_some() {
             self.relay(number);
         }
-        let flow = &mut self.flows[number];
-        if flow.report.elapsed.is_none() && self.is_upload(number) && heard >= REQUEST && self.flows[number].served == 0
-        {
-            // The receiver of an upload has the clock: it begins with the request.
+        if self.is_upload(number) && heard >= REQUEST && self.flows[number].served == 0 {
+            let by_time = !self.is_upload_of_size(number);
             let flow = &mut self.flows[number];
-            flow.report.elapsed = Some(Duration::ZERO);
-            flow.begun_ns = now;
+            if flow.heard_ns.is_none() {
+                flow.heard_ns = Some(now);
+                // The receiver of an upload by time has the clock: it begins with the request.
+                flow.begun_ns = if by_time { now } else { flow.begun_ns };
+            }
         }
         self.note_messages(number);
         let flow = &mut self.flows[number];
@@ -428,8 +447,26 @@ impl Simulation {
                     self.wake.push(Reverse((now, waiting)));
                 }
             }
+            if self.is_upload_of_size(number) {
+                return self.close_upload(number);
+            }
             self.next_exchange(number);
         }
+    }
+
+    /// The receiver of an upload has all that it wanted and leaves, which its sender is about to hear.
+    fn close_upload(&mut self, number: usize) {
+        let now = self.now_ns;
+        let flow = &mut self.flows[number];
+        flow.stage = Stage::Closing;
+        flow.report.elapsed = Some(flow.receivers_time(now));
+        let server = flow.server;
+        self.note_result(number);
+        self.net.act(server, now, |end, out| end.acknowledge_all(now, out));
+    }
+
+    fn is_upload_of_size(&self, number: usize) -> bool {
+        matches!(self.flows[number].spec.job, Job::Bulk { direction: Direction::Up, amount: Amount::Size(_) })
     }
 
     fn is_upload(&self, number: usize) -> bool {
@@ -446,17 +483,22 @@ impl Simulation {
         if flow.stage == Stage::Done {
             return;
         }
-        if flow.stage == Stage::Running && !flow.report.failed {
-            let stood = nanos(flow.report.begun + flow.report.connect.unwrap_or_default());
-            // Where all came at the moment of its request, as on a path with jitter, the receiver's clock tells nothing.
-            let begun_ns = if flow.begun_ns < self.now_ns { flow.begun_ns } else { stood };
-            flow.report.elapsed = Some(Duration::from_nanos(self.now_ns.saturating_sub(begun_ns)));
-        } else {
-            flow.report.elapsed = None;
-        }
+        let was_noted = flow.stage == Stage::Closing;
+        flow.report.elapsed = match flow.stage {
+            Stage::Running if !flow.report.failed => Some(flow.receivers_time(self.now_ns)),
+            Stage::Closing if !flow.report.failed => {
+                flow.report.acknowledged = Some(Duration::from_nanos(self.now_ns - flow.begun_ns));
+                flow.report.elapsed
+            }
+            _ => None,
+        };
         flow.stage = Stage::Done;
         self.running -= 1;
-        self.note_result(number);
+        if was_noted {
+            self.note_busy(number);
+        } else {
+            self.note_result(number);
+        }
         // Without its first object a page has no others; nor is one whole that lacks any.
         if let Job::Page(page) = self.flows[number].spec.job
             && self.flows[number].report.exchanges.is_empty()
@@ -470,10 +512,9 @@ impl Simulation {
     /// Takes down what the ends have counted.
     fn note_result(&mut self, number: usize) {
         let before = self.before_payload(number);
-        let now = self.now_ns;
+        self.note_busy(number);
         let flow = &mut self.flows[number];
         let (sender, receiver) = if before.is_some() { (flow.client, flow.server) } else { (flow.server, flow.client) };
-        self.net.end_mut(sender).settle_at(now);
         let (from, to) = (self.net.end(sender), self.net.end(receiver));
         let (counters, tcb) = (from.counters(), from.tcb());
         let report = &mut flow.report;
@@ -485,9 +526,18 @@ impl Simulation {
         report.min_rtt_us = if tcb.min_rtt_us == u32::MAX { 0 } else { u64::from(tcb.min_rtt_us) };
         (report.mss, report.pmtu) = (tcb.mss, from.path_mtu());
         report.widest_window = from.widest_window();
-        let times = [counters.busy_ns, counters.rwnd_limited_ns, counters.sndbuf_limited_ns];
-        report.busy = times.map(Duration::from_nanos);
         (report.agreed, report.window_scale) = (from.agreed(), to.window_scale());
+    }
+
+    /// What the sender of the payload waited for until now.
+    fn note_busy(&mut self, number: usize) {
+        let before = self.before_payload(number);
+        let flow = &mut self.flows[number];
+        let sender = if before.is_some() { flow.client } else { flow.server };
+        self.net.end_mut(sender).settle_at(self.now_ns);
+        let counters = self.net.end(sender).counters();
+        let times = [counters.busy_ns, counters.rwnd_limited_ns, counters.sndbuf_limited_ns];
+        flow.report.busy = times.map(Duration::from_nanos);
     }
 
     fn take_samples(&mut self) {
@@ -495,7 +545,7 @@ impl Simulation {
         for number in 0..self.flows.len() {
             let upload = self.before_payload(number).is_some();
             let flow = &mut self.flows[number];
-            if flow.stage != Stage::Running || flow.report.sender.len() >= MAX_SAMPLES {
+            if !matches!(flow.stage, Stage::Running | Stage::Closing) || flow.report.sender.len() >= MAX_SAMPLES {
                 continue;
             }
             let (sender, receiver) = if upload { (flow.client, flow.server) } else { (flow.server, flow.client) };

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use wt_load::{EndReport, Finish};
 use wt_trial::{
-    Direction, Limits, Observed, ObservedConnection, STOPPED, Sample, Status, TrialOutcome, TrialSpec, Workload,
+    Amount, Direction, Limits, Observed, ObservedConnection, STOPPED, Sample, Status, TrialOutcome, TrialSpec, Workload,
 };
 use wt_units::{Knob, Level, Settings};
 
@@ -37,6 +37,7 @@ pub(super) fn of(
     let mut notes = sender.refused.clone();
     // Of an upload that was stopped here the server only knows that somebody left.
     let status = if stopped { Status::Aborted } else { status(&receiver, &mut notes) };
+    let receiver = if status == Status::Completed { by_senders_clock(spec, receiver, &sender) } else { receiver };
     let info = &sender.info;
     let widest = sender.samples.iter().map(|sample| sample.snd_wnd).max().unwrap_or(u64::from(info.snd_wnd));
     let connection = ObservedConnection {
@@ -92,6 +93,20 @@ pub(super) fn of(
     }
 }
 
+/// The receiver's view on the sender's clock, which an upload of a size has, as on real paths: from its request to the acknowledgement of the
+/// last byte. Half of that round trip goes by before the receiver's clock begins.
+fn by_senders_clock(spec: &TrialSpec, mut receiver: EndReport, sender: &EndReport) -> EndReport {
+    let is_of_size = matches!(spec.workload, Workload::Bulk { direction: Direction::Up, amount: Amount::Size(_) });
+    if !is_of_size || sender.finish != Finish::Done {
+        return receiver;
+    }
+    let begun_us = (sender.elapsed.saturating_sub(receiver.elapsed) / 2).as_micros();
+    for sample in &mut receiver.samples {
+        sample.t_us = sample.t_us.saturating_add(u64::try_from(begun_us).unwrap_or(u64::MAX));
+    }
+    EndReport { elapsed: sender.elapsed, ..receiver }
+}
+
 /// The largest IP packet that the sender makes of its MSS, bytes: IPv4, TCP, and timestamps if they were agreed to.
 fn largest_packet(info: &wt_sys::tcp::TcpInfo) -> u32 {
     info.snd_mss + 40 + if info.timestamps() { 12 } else { 0 }
@@ -123,5 +138,48 @@ pub(super) fn judge(outcome: &mut TrialOutcome, stats: &EngineStats, rtt_us: u64
         && let Some(complaint) = stats.complaint(Duration::from_micros(rtt_us))
     {
         outcome.mark_invalid(complaint);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wt_trial::Phase;
+    use wt_units::Bytes;
+
+    fn end(elapsed_ms: u64) -> EndReport {
+        let samples = vec![Sample { t_us: 1_000, bytes: 9, ..Sample::default() }];
+        let elapsed = Duration::from_millis(elapsed_ms);
+        EndReport { samples, ..EndReport::of_several(Finish::Done, 20_000, elapsed) }
+    }
+
+    #[test]
+    fn an_upload_of_a_size_is_timed_by_its_sender_and_one_by_time_by_its_receiver() {
+        let (size, time) = (Amount::Size(Bytes(20_000)), Amount::Time(Duration::from_millis(123)));
+        let (up, down) = (Direction::Up, Direction::Down);
+        // The client has heard 243 ms after its request, the server 123 ms after it had come, and 60 ms lie between.
+        for (direction, amount, elapsed_us, first_us) in
+            [(up, size, 243_000, 61_000), (up, time, 123_000, 1_000), (down, size, 243_000, 1_000)]
+        {
+            let spec = TrialSpec {
+                experiment: "test".to_owned(),
+                phase: Phase::Round,
+                round: 1,
+                order: 1,
+                arm: 0,
+                settings: Settings::new(),
+                workload: Workload::Bulk { direction, amount },
+                deadline: Duration::from_secs(9),
+                seed: 1,
+            };
+            let outcome = of(&spec, direction, end(243), Some(end(123)), &EngineStats::default());
+            assert_eq!((outcome.status, outcome.bytes), (Status::Completed, 20_000));
+            assert_eq!(
+                (outcome.elapsed_us, outcome.receiver[0].t_us),
+                (elapsed_us, first_us),
+                "{direction:?}, {amount:?}"
+            );
+            assert_eq!(outcome.sender[0].t_us, 1_000);
+        }
     }
 }

@@ -12,7 +12,7 @@ use crate::wire::Wire;
 use std::time::Duration;
 use wt_sys::clock::monotonic_ns;
 use wt_sys::tcp;
-use wt_trial::{Cancel, Direction};
+use wt_trial::{Amount, Cancel, Direction};
 use wt_units::{Knob, Level, Settings};
 
 /// Why a server closes the connection before it has greeted: it doesn't say which it is.
@@ -59,15 +59,16 @@ pub(crate) fn test(job: &Fetch<'_>, direction: Direction, cancel: &Cancel) -> Re
         }
     };
     if direction == Direction::Up {
-        settle(&mut report, other.as_ref());
+        settle(&mut report, other.as_ref(), job.amount);
     }
     let far = other.as_ref().map(|other| far(other, &request, direction, &mut granted, &mut notes));
     Ok(FetchOutcome { report, connect_time, granted, length: None, surplus: false, notes, far, other })
 }
 
-/// The receiver of an upload has the clock. But it can't have received more than was sent, nor in half the time; and if it says
-/// nothing, what was acknowledged is all that is known.
-pub(super) fn settle(report: &mut EndReport, other: Option<&EndReport>) {
+/// The receiver of an upload knows how much came, and has the clock of one that is ended by time: of a size the sender has it, to the
+/// acknowledgement of the last byte. But it can't have received more than was sent, nor in half the time; and if it says nothing, what
+/// was acknowledged is all that is known.
+pub(super) fn settle(report: &mut EndReport, other: Option<&EndReport>, amount: Amount) {
     let may_be_done = matches!(report.finish, Finish::Done | Finish::PeerLeft(_));
     let Some(other) = other else {
         report.bytes = report.bytes.min(report.info.bytes_acked);
@@ -77,7 +78,8 @@ pub(super) fn settle(report: &mut EndReport, other: Option<&EndReport>) {
         return;
     };
     report.bytes = other.bytes.min(report.bytes);
-    if other.elapsed >= report.elapsed / 2 {
+    let has_clock = matches!(amount, Amount::Time(_)) || report.finish != Finish::Done;
+    if has_clock && other.elapsed >= report.elapsed / 2 {
         report.elapsed = other.elapsed;
         report.last = other.last.or(report.last);
     }
@@ -243,15 +245,19 @@ mod tests {
 
     #[test]
     fn a_server_that_lies_about_an_upload_or_says_nothing_gains_nothing() {
-        let told = |other: Option<EndReport>| {
+        let told = |other: Option<EndReport>, amount| {
             let mut report = end(Finish::Done, 1_000_000, 1000);
             report.info.bytes_acked = 400_000;
-            settle(&mut report, other.as_ref());
+            settle(&mut report, other.as_ref(), amount);
             (report.bytes, report.elapsed.as_millis(), report.finish == Finish::Done)
         };
-        assert_eq!(told(Some(end(Finish::Done, 900_000, 990))), (900_000, 990, true));
-        assert_eq!(told(Some(end(Finish::Done, u64::MAX, 1))), (1_000_000, 1000, true));
-        assert_eq!(told(Some(end(Finish::Corrupt(7), 7, 900))), (7, 900, false));
-        assert_eq!(told(None), (400_000, 1000, false));
+        let (time, size) = (Amount::Time(Duration::from_secs(1)), Amount::Size(wt_units::Bytes(1_000_000)));
+        // Of a size the sender has the clock.
+        for (amount, elapsed) in [(time, [990, 900]), (size, [1000, 1000])] {
+            assert_eq!(told(Some(end(Finish::Done, 900_000, 990)), amount), (900_000, elapsed[0], true));
+            assert_eq!(told(Some(end(Finish::Done, u64::MAX, 1)), amount), (1_000_000, 1000, true));
+            assert_eq!(told(Some(end(Finish::Corrupt(7), 7, 900)), amount), (7, elapsed[1], false));
+            assert_eq!(told(None, amount), (400_000, 1000, false));
+        }
     }
 }

@@ -86,7 +86,7 @@ pub(crate) fn run(job: &Fetch<'_>, workload: &Workload, cancel: &Cancel) -> Resu
     let WorkOutcome { mut report, connect_time, mut granted, .. } = worked;
     let other = EndReport::joined(servers, matches!(workload, Workload::Page { .. }));
     if direction == Direction::Up && !workload.is_talk() {
-        settle(&mut report, other.as_ref());
+        settle(&mut report, other.as_ref(), workload.time().map_or(job.amount, Amount::Time));
     }
     let (_, request) = split(job, direction);
     let far = other.as_ref().map(|other| far(other, &request, direction, &mut granted, &mut notes));

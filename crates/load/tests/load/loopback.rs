@@ -6,6 +6,7 @@ use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 use wt_load::{Connection, Finish, Request, SenderOptions, Server, ServerConfig, download, upload};
+use wt_sys::clock::monotonic_ns;
 use wt_sys::poll::wait_readable;
 use wt_trial::{Amount, Cancel, Direction};
 use wt_units::{Bytes, Knob, Level, Settings};
@@ -77,6 +78,28 @@ fn what_waits_in_a_send_buffer_when_the_time_is_up_has_not_been_uploaded() {
     assert_eq!((sent.finish, sent.elapsed), (Finish::Done, time));
     // The window may be full, and the kernel lifts its clamp once.
     assert!((taken as u64..taken as u64 + 100_000).contains(&sent.bytes), "{}", sent.bytes);
+}
+
+#[test]
+fn an_upload_of_a_size_is_over_with_the_last_acknowledgement_not_when_the_receiver_leaves() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let stays = Duration::from_millis(500);
+    let receiver = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        stream.read_to_end(&mut Vec::new()).unwrap();
+        let there = monotonic_ns();
+        wait_readable(&[], Some(stays)).unwrap();
+        there
+    });
+    let request = request(Direction::Up, Amount::Size(Bytes(100_000)));
+    let begun = monotonic_ns();
+    let sent = upload(connect(address), &request, PATIENCE, &Cancel::new()).unwrap();
+    let whole = Duration::from_nanos(monotonic_ns() - begun);
+    assert_eq!((sent.finish, sent.bytes), (Finish::Done, 100_000));
+    // Until the receiver knew that this was all, and not for what it stayed beyond that.
+    let there = Duration::from_nanos(receiver.join().unwrap() - begun);
+    assert!(sent.elapsed < there + stays / 2 && whole >= there + stays, "{:?} of {whole:?}", sent.elapsed);
 }
 
 #[test]

@@ -211,6 +211,14 @@ impl Endpoint {
         self.send_ack(out);
     }
 
+    /// What has come is acknowledged now, unless it was: the FIN behind the last byte waits for nothing.
+    pub(crate) fn acknowledge_all(&mut self, now_ns: u64, out: &mut Out) {
+        self.tcb.now_ns = now_ns;
+        if self.rcv.nxt > self.rcv.wup {
+            self.send_ack(out);
+        }
+    }
+
     /// Sends an acknowledgement without payload.
     pub(super) fn send_ack(&mut self, out: &mut Out) {
         let mut segment = Segment::new(self.peer, flag::ACK, self.tcb.snd_nxt, 0);

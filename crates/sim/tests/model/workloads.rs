@@ -41,6 +41,29 @@ fn an_upload_of_one_segment_takes_the_time_of_that_segment_on_the_line() {
 }
 
 #[test]
+fn an_upload_of_a_size_ends_for_its_sender_with_the_last_bytes_acknowledgement() {
+    let workload = |size| Workload::Bulk { direction: Direction::Up, amount: Amount::Size(Bytes(size)) };
+    let took = |size, initcwnd| {
+        let settings = Settings::new().with(Knob::Initcwnd, Level::Number(initcwnd));
+        trial(&Line::new(50.0, 120, 700), workload(size), settings, 1).elapsed_us
+    };
+    // 120 ms there and back; the request has a segment of its own.
+    assert!((120_000..122_000).contains(&took(5_000, 10)), "{}", took(5_000, 10));
+    let (two, one) = (took(20_000, 10), took(20_000, 32));
+    assert!((240_000..245_000).contains(&two) && (120_000..125_000).contains(&one), "{two} and {one}");
+    let path = Line::new(50.0, 120, 700);
+    let up = Job::Bulk { direction: Direction::Up, amount: Amount::Size(Bytes(20_001)) };
+    let up = run(&path, flow(&stack("cubic"), up), 1);
+    let (there, known) = (up.flows[0].elapsed.unwrap(), up.flows[0].acknowledged.unwrap());
+    let beyond = known - there;
+    assert!(
+        (120_000..120_100).contains(&beyond.as_micros()),
+        "the receiver's clock leaves out a round trip: {beyond:?}"
+    );
+    assert_eq!(known, up.ended - up.flows[0].connect.unwrap());
+}
+
+#[test]
 fn a_page_of_44_requests_over_six_connections_gains_from_a_larger_first_window() {
     let load = |initcwnd| {
         let mut simulation = Simulation::new(&Line::new(50.0, 80, 400).path(), Vec::new(), 1).unwrap();

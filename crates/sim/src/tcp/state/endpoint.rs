@@ -198,6 +198,11 @@ impl Endpoint {
         self.snd.ends = true;
     }
 
+    /// Whether the peer has acknowledged all that was written.
+    pub(crate) const fn is_acknowledged(&self) -> bool {
+        self.tcb.snd_una >= self.snd.app_limit
+    }
+
     pub(crate) fn is_established(&self) -> bool {
         self.phase == Phase::Established
     }
