@@ -37,6 +37,8 @@ pub mod netlink;
 pub mod ns;
 /// Whose process is at the other end of a connection within this host.
 pub mod owner;
+/// The network that this process began in.
+pub mod outside;
 /// Frames of a network device by `AF_PACKET`.
 pub mod packet;
 /// Bytes that are sent without being copied.
