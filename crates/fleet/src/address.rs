@@ -1,8 +1,10 @@
 //! `postgresql://USER@HOST:PORT/DATABASE`: as libpq writes it, with the same names of parameters, but stricter about TLS.
 
+use crate::client::Client;
+use crate::dial::{self, Patience};
 use crate::tls;
+use postgres::Config;
 use postgres::config::{Host, SslMode};
-use postgres::{Client, Config, NoTls};
 use std::ffi::OsString;
 use std::fmt::{self, Display, Formatter};
 use std::net::IpAddr;
@@ -10,9 +12,9 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
 
-/// How long to wait for a server that doesn't answer.
+/// How long to wait for a server that doesn't let one in.
 const CONNECT: Duration = Duration::from_secs(10);
-/// A connection on which nothing is acknowledged for so long is dead.
+/// A connection on which nothing is acknowledged for so long is dead, and so is a server that says nothing for so long where it was asked.
 const SILENCE: Duration = Duration::from_secs(30);
 
 /// Why a text isn't the address of a journal; it repeats no part of a password.
@@ -47,6 +49,8 @@ pub struct StoreAddress {
     root: Option<PathBuf>,
     certificate: Option<PathBuf>,
     key: Option<PathBuf>,
+    /// How long the server has to answer.
+    patience: Duration,
     shown: String,
 }
 
@@ -124,7 +128,7 @@ impl FromStr for StoreAddress {
         let user = login.map(|login| login.split(':').next().unwrap_or_default());
         let user = user.map(|user| format!("{user}@")).unwrap_or_default();
         let shown = format!("postgresql://{user}{place}{}", joined(&told));
-        Ok(Self { config, security, root, certificate, key, shown })
+        Ok(Self { config, security, root, certificate, key, patience: SILENCE, shown })
     }
 }
 
@@ -192,17 +196,29 @@ impl StoreAddress {
         })
     }
 
+    /// The same, for whoever waits so long for each answer of a server, and no longer until it lets one in. Usually the one is half a
+    /// minute, the other ten seconds.
+    #[must_use]
+    pub fn with_patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
+    }
+
+    /// The same with so much patience at most.
+    pub(crate) fn with_patience_of_at_most(&self, most: Duration) -> Self {
+        Self { patience: self.patience.min(most), ..self.clone() }
+    }
+
     /// Connects.
     ///
     /// # Errors
-    /// What the system, TLS or the server says.
+    /// What the system, TLS or the server says, or that it says nothing.
     pub(crate) fn connect(&self) -> Result<Client, String> {
-        let config = &self.config;
-        let client = match self.security {
-            Security::Disable => config.connect(NoTls),
-            Security::VerifyFull => config.connect(self.connector()?),
+        let connector = match self.security {
+            Security::Disable => None,
+            Security::VerifyFull => Some(self.connector()?),
         };
-        client.map_err(|error| said(&error))
+        let patience = Patience { entry: CONNECT.min(self.patience), answer: self.patience };
+        dial::connect(&self.config, connector.as_ref(), patience)
     }
 
     fn connector(&self) -> Result<tls::Connector, String> {

@@ -1,10 +1,10 @@
 //! The fleet as its owner sees it: who is in it, what is to be measured, how it stands.
 
 use crate::address::{StoreAddress, said};
+use crate::client::Client;
 use crate::rollout::Rollout;
 use crate::turns::{TurnError, Turns};
 use crate::{PgJournal, store};
-use postgres::Client;
 use postgres::types::{ToSql, Type};
 use std::time::Duration;
 use wt_journal::JournalError;

@@ -8,6 +8,10 @@
 mod address;
 /// The fleet as its owner sees it.
 mod admin;
+/// A connection that waits for nobody for ever.
+mod client;
+/// Which of a server's addresses answers.
+mod dial;
 /// A turn that is kept while something runs.
 mod held;
 /// What is ordered of hosts.

@@ -3,9 +3,9 @@
 //! What this leaves out: channel binding (SCRAM-SHA-256-PLUS). It guards against a server whose certificate isn't checked; ours
 //! always is.
 
-use postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
+use postgres::tls::{ChannelBinding, TlsConnect, TlsStream};
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::pki_types::{CertificateDer, InvalidDnsNameError, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use std::future::Future;
 use std::io;
@@ -53,6 +53,14 @@ impl Connector {
     }
 }
 
+    /// To the host of this name, or of this IP address.
+    ///
+    /// # Errors
+    /// That it can't be one.
+    pub(crate) fn to_host(&self, host: &str) -> Result<ToHost, InvalidDnsNameError> {
+        Ok(ToHost { config: Arc::clone(&self.0), name: ServerName::try_from(host.to_owned())? })
+    }
+
 /// Why a certificate can't be shown. OpenSSL before 3.2 signs what has no extension as version 1, of which the library says no more than
 /// that it doesn't take it.
 fn unusable(path: &Path, error: &rustls::Error) -> String {
@@ -72,19 +80,6 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let found: Vec<_> =
         CertificateDer::pem_file_iter(path).map_err(failed)?.collect::<Result<_, _>>().map_err(failed)?;
     if found.is_empty() { Err(format!("{}: there is no certificate in it", path.display())) } else { Ok(found) }
-}
-
-impl<S> MakeTlsConnect<S> for Connector
-where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-{
-    type Stream = SecureStream<S>;
-    type TlsConnect = ToHost;
-    type Error = rustls::pki_types::InvalidDnsNameError;
-
-    fn make_tls_connect(&mut self, host: &str) -> Result<ToHost, Self::Error> {
-        Ok(ToHost { config: Arc::clone(&self.0), name: ServerName::try_from(host.to_owned())? })
-    }
 }
 
 /// Makes a connection to one host secure.

@@ -7,7 +7,7 @@
 //! them (`held.rs`), also one that is stopped; a machine that sleeps through the end of its turn may send some before that.
 
 use crate::address::{StoreAddress, said};
-use postgres::Client;
+use crate::client::Client;
 use postgres::types::Type;
 use std::time::Duration;
 

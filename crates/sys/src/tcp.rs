@@ -251,6 +251,54 @@ pub fn set_unsent_low_water(fd: &impl AsFd, bytes: u32) -> SysResult<()> {
     set(fd, libc::IPPROTO_TCP, TCP_NOTSENT_LOWAT, bytes as libc::c_int, "set TCP_NOTSENT_LOWAT")
 }
 
+/// Bytes that this end of a connection has sent, or is to send, and the other one hasn't acknowledged; of a Unix socket those that it hasn't read.
+///
+/// # Errors
+/// [`SysError`].
+///
+/// # Source
+/// `SIOCOUTQ`, tcp(7).
+pub fn unacknowledged(fd: &impl AsFd) -> SysResult<u32> {
+    let mut bytes: libc::c_int = 0;
+    // SAFETY: SIOCOUTQ, which has the number of TIOCOUTQ, writes one int into a live one.
+    let result = unsafe { libc::ioctl(fd.as_fd().as_raw_fd(), libc::TIOCOUTQ, &raw mut bytes) };
+    check(result, || "read SIOCOUTQ".to_owned())?;
+    Ok(u32::try_from(bytes).unwrap_or(0))
+}
+
+/// How an idle connection is kept alive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct KeepAlive {
+    /// After so long without a packet, in whole seconds.
+    pub idle: Duration,
+    /// Between two probes that nobody answers, in whole seconds; nothing means the system's.
+    pub interval: Option<Duration>,
+    /// So many probes are sent; nothing means the system's number.
+    pub probes: Option<u32>,
+}
+
+/// How long what was sent may stay unacknowledged, in whole milliseconds (nothing means as the system has it), and how an idle connection is
+/// kept alive.
+///
+/// # Errors
+/// [`SysError`].
+///
+/// # Source
+/// `TCP_USER_TIMEOUT`, `TCP_KEEPIDLE`, `TCP_KEEPINTVL`, `TCP_KEEPCNT`, tcp(7).
+pub fn set_liveness(fd: &impl AsFd, unacknowledged: Option<Duration>, keep_alive: Option<KeepAlive>) -> SysResult<()> {
+    let number = |number: u128| libc::c_int::try_from(number).unwrap_or(libc::c_int::MAX);
+    let seconds = |time: Duration| number(time.as_secs().max(1).into());
+    let tcp = |option, value, doing| set(fd, libc::IPPROTO_TCP, option, value, doing);
+    if let Some(time) = unacknowledged {
+        tcp(libc::TCP_USER_TIMEOUT, number(time.as_millis()), "set TCP_USER_TIMEOUT")?;
+    }
+    let Some(KeepAlive { idle, interval, probes }) = keep_alive else { return Ok(()) };
+    set(fd, libc::SOL_SOCKET, libc::SO_KEEPALIVE, 1, "set SO_KEEPALIVE")?;
+    tcp(libc::TCP_KEEPIDLE, seconds(idle), "set TCP_KEEPIDLE")?;
+    interval.map_or(Ok(()), |time| tcp(libc::TCP_KEEPINTVL, seconds(time), "set TCP_KEEPINTVL"))?;
+    probes.map_or(Ok(()), |probes| tcp(libc::TCP_KEEPCNT, number(probes.into()), "set TCP_KEEPCNT"))
+}
+
 /// Sets the time to live of this connection's packets.
 ///
 /// # Errors

@@ -2,15 +2,19 @@ use super::trials::{Batch, ended};
 use super::write::{ANOTHER, End, Head, Mark};
 use super::{PushStore, Trouble, TypedValue};
 use crate::address::{StoreAddress, said};
+use crate::client::Client;
 use crate::rollout::{RolloutOrder, RolloutPhase, RolloutTask};
+use postgres::Row;
 use postgres::error::SqlState;
 use postgres::types::Type;
-use postgres::{Client, Row};
 use std::path::PathBuf;
 use std::time::Duration;
 use wt_journal::columns::{phase_name, signed, unsigned};
 use wt_journal::{JournalError, State, StoredExperiment, TrialId, encode_samples};
 use wt_trial::{Sample, TrialRecord};
+
+/// How long the server has for each answer: all that an agent asks takes it a moment, and meanwhile the agent watches nothing else.
+const PATIENCE: Duration = Duration::from_secs(15);
 
 /// The server of a fleet as one of its agents sees it: it may call a handful of functions, and nothing else.
 pub struct AgentStore {
@@ -101,7 +105,7 @@ impl AgentStore {
     /// [`JournalError::Unreachable`].
     pub fn connect(address: &StoreAddress) -> Result<Self, JournalError> {
         let place = PathBuf::from(address.to_string());
-        match address.connect() {
+        match address.with_patience_of_at_most(PATIENCE).connect() {
             Ok(client) => Ok(Self { client, place }),
             Err(why) => Err(JournalError::Unreachable { path: place, why }),
         }

@@ -26,9 +26,9 @@ pub use trials::PushedTrials;
 pub(crate) use write::{ANOTHER, Mark, head_of};
 
 use crate::address::{StoreAddress, said};
+use crate::client::{Client, Transaction, TypedValue};
+use postgres::Row;
 use postgres::error::SqlState;
-use postgres::types::{ToSql, Type};
-use postgres::{Client, Row, Transaction};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use wt_journal::{
@@ -36,9 +36,6 @@ use wt_journal::{
     State, StoredExperiment, TrialId, TrialRow, WithSamples,
 };
 use wt_trial::{TrialOutcome, TrialRecord, TrialSpec};
-
-/// A parameter of a statement with its type.
-type TypedValue<'a> = (&'a (dyn ToSql + Sync), Type);
 
 /// A journal in PostgreSQL.
 pub struct PgJournal {
@@ -111,7 +108,7 @@ impl PgJournal {
     ) -> Result<T, JournalError> {
         let client = self.client.get_mut();
         let whole = (|| {
-            let mut transaction = client.transaction()?;
+            let mut transaction = client.long_transaction()?;
             transaction.batch_execute("SET LOCAL synchronous_commit = on")?;
             let done = work(&mut transaction)?;
             transaction.commit()?;

@@ -1,6 +1,7 @@
 use super::database_error;
+use crate::client::Client;
+use postgres::Row;
 use postgres::types::Type;
-use postgres::{Client, GenericClient, Row};
 use std::path::Path;
 use wt_journal::JournalError;
 
@@ -23,7 +24,7 @@ pub(super) fn bring_up_to_date(client: &mut Client, place: &Path) -> Result<(), 
     if check(client, place)? == NEWEST {
         return Ok(());
     }
-    let mut transaction = client.transaction().map_err(fail)?;
+    let mut transaction = client.long_transaction().map_err(fail)?;
     transaction.query_typed("SELECT pg_advisory_xact_lock($1)", &[(&LOCK, Type::INT8)]).map_err(fail)?;
     // Another program may have been faster.
     let found = check(&mut transaction, place)?;
@@ -55,7 +56,7 @@ pub(super) fn must_be_readable(client: &mut Client, place: &Path) -> Result<(), 
 }
 
 /// The schema of the database, 0 if it has no tables of ours.
-fn check(client: &mut impl GenericClient, place: &Path) -> Result<i64, JournalError> {
+fn check(client: &mut Client, place: &Path) -> Result<i64, JournalError> {
     let fail = |e: postgres::Error| database_error(place, &e);
     let path = || place.to_owned();
     // Not by to_regclass(), which may still know from before the lock that there was none.
@@ -80,7 +81,7 @@ fn check(client: &mut impl GenericClient, place: &Path) -> Result<i64, JournalEr
 }
 
 /// The one row that a statement gives.
-fn first(client: &mut impl GenericClient, sql: &str, place: &Path) -> Result<Row, JournalError> {
+fn first(client: &mut Client, sql: &str, place: &Path) -> Result<Row, JournalError> {
     let mut rows = client.query_typed(sql, &[]).map_err(|e| database_error(place, &e))?;
     rows.pop()
         .ok_or_else(|| JournalError::Damaged { path: place.to_owned(), what: "a statement gives no row".to_owned() })

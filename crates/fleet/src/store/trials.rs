@@ -1,5 +1,5 @@
 use super::Trouble;
-use postgres::Transaction;
+use crate::client::Transaction;
 use postgres::types::Type;
 use std::collections::HashMap;
 use wt_journal::columns::{phase_name, signed, to_json};

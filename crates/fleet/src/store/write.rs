@@ -1,7 +1,7 @@
 use super::summary::{OfVerdict, Summary};
 use super::trials::{Batch, PushedTrials, measures_of};
 use super::{PgJournal, Trouble};
-use postgres::Transaction;
+use crate::client::Transaction;
 use postgres::types::Type;
 use serde_json::Value;
 use std::collections::HashMap;

@@ -21,6 +21,7 @@ pub use shown::{
 };
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 use wt_fleet::{PgJournal, StoreAddress};
 use wt_journal::{Claim, Journal, JournalError, Owner, SqliteJournal};
 use wt_problem::Problem;
@@ -102,10 +103,16 @@ pub(crate) fn open_to_keep(named: Option<&Path>) -> Result<Box<dyn Journal>, Pro
     }
 }
 
-/// What [`open_to_read`] opens, as it stands: nothing is written to it, and none is made where there is none.
-pub(crate) fn open_as_it_stands(named: Option<&Path>) -> Option<Box<dyn Journal>> {
-    if address(named).is_some() {
-        return open_to_read(named).ok();
+/// What [`open_to_read`] opens, as it stands: nothing is written to it, and none is made where there is none. A server has `patience` for each
+/// answer, or as long as usual.
+pub(crate) fn open_as_it_stands(named: Option<&Path>, patience: Option<Duration>) -> Option<Box<dyn Journal>> {
+    if let Some(address) = address(named) {
+        let address = address.ok()?;
+        let address = match patience {
+            Some(patience) => address.with_patience(patience),
+            None => address,
+        };
+        return Some(Box::new(PgJournal::open_to_read(&address).ok()?));
     }
     let path = named.map(Path::to_owned).or_else(|| wt_journal::default_path(|name| std::env::var_os(name)))?;
     let journal = if path.exists() { SqliteJournal::open_to_read(&path).ok() } else { None };

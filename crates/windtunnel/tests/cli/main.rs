@@ -11,6 +11,7 @@ mod first_window;
 mod fleet;
 mod fleet_agents;
 mod fleet_apply;
+mod fleet_away;
 mod fleet_owner;
 mod fleet_policy;
 mod hostile;
