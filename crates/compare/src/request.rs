@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 use std::time::Duration;
-use wt_lab::{Backend, LabOptions};
+use wt_lab::{Backend, Lab, LabOptions, Scenario};
 use wt_problem::Problem;
 
 /// The emulated path of a comparison, and how its trials are kept.
@@ -63,9 +63,13 @@ impl LabRequest {
         self.order_seed.unwrap_or(self.seed)
     }
 
-    /// As the lab takes it.
-    pub(super) fn options(&self) -> LabOptions {
-        LabOptions { sharp: self.sharp, ..LabOptions::seeded(self.backend, self.seed) }
+    /// Starts the lab. Must be called before any other thread runs.
+    ///
+    /// # Errors
+    /// An environment [`Problem`] that says what is missing.
+    pub(super) fn start(&self, scenario: Scenario) -> Result<Lab, Problem> {
+        let options = LabOptions { sharp: self.sharp, ..LabOptions::seeded(self.backend, self.seed) };
+        wt_setup::lab::start_in_reach(scenario, options, [self.journal.as_deref(), None])
     }
 }
 

@@ -63,8 +63,8 @@ pub(crate) fn run(what: &Identical<'_>, cancel: &Cancel, events: Sink<'_>) -> Re
         ..TuneRequest::default()
     };
     request.check()?;
-    let tunnel = LabTunnel::new(wt_setup::lab::start(wt_setup::lab::load(what.lab)?, request.lab_options())?)
-        .map_err(|e| wt_setup::lab::problem(&e))?;
+    let tunnel =
+        LabTunnel::new(request.start_lab(wt_setup::lab::load(what.lab)?)?).map_err(|e| wt_setup::lab::problem(&e))?;
     let controls = tunnel.congestion_controls().to_vec();
     let (tunnel, turns) = (Holding::new(tunnel, Settings::new()), crate::turns::RoundTurns::default());
     Session::new(&request, tunnel, controls, turns, cancel).identical(what, events)

@@ -2,9 +2,9 @@
 
 use super::turns::TurnsRequest;
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
-use wt_lab::{Backend, LabOptions};
+use wt_lab::{Backend, Lab, LabOptions, Scenario};
 use wt_load::SharedKey;
 use wt_prober::IpVersion;
 use wt_problem::Problem;
@@ -240,9 +240,14 @@ impl TuneRequest {
         given.map_or_else(draw_order_seed, Ok)
     }
 
-    /// As the lab takes it.
-    pub(crate) fn lab_options(&self) -> LabOptions {
-        LabOptions { sharp: self.sharp, ..LabOptions::seeded(self.backend, self.seed) }
+    /// Starts the lab. Must be called before any other thread runs.
+    ///
+    /// # Errors
+    /// An environment [`Problem`] that says what is missing.
+    pub(crate) fn start_lab(&self, scenario: Scenario) -> Result<Lab, Problem> {
+        let options = LabOptions { sharp: self.sharp, ..LabOptions::seeded(self.backend, self.seed) };
+        let turns = self.turns.as_ref().map(|turns| Path::new(&turns.server));
+        wt_setup::lab::start_in_reach(scenario, options, [self.journal.as_deref(), turns])
     }
 
     /// Whether what was asked for goes together.

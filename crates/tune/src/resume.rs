@@ -53,8 +53,7 @@ pub(crate) fn run(request: &TuneRequest, key: &str, cancel: &Cancel, events: Sin
     let held = held_in(&stored)?;
     let arms = stored.arms.iter().map(|arm| &arm.settings).chain([&held]);
     let loaded = Controls::load(arms.filter_map(|settings| settings.name(Knob::Cc)))?;
-    let mut tunnel = LabTunnel::new(wt_setup::lab::start(scenario, request.lab_options())?)
-        .map_err(|error| wt_setup::lab::problem(&error))?;
+    let mut tunnel = LabTunnel::new(request.start_lab(scenario)?).map_err(|error| wt_setup::lab::problem(&error))?;
     loaded.attach(&mut tunnel);
     let controls = tunnel.congestion_controls().to_vec();
     let tunnel = Holding::new(tunnel, held);

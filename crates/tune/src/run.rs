@@ -51,8 +51,7 @@ pub fn run(request: &TuneRequest, cancel: &Cancel, events: Sink<'_>) -> Result<T
     }
     let loaded = Controls::load(request.names())?;
     let path = scenario.clone();
-    let mut tunnel = LabTunnel::new(wt_setup::lab::start(scenario, request.lab_options())?)
-        .map_err(|error| wt_setup::lab::problem(&error))?;
+    let mut tunnel = LabTunnel::new(request.start_lab(scenario)?).map_err(|error| wt_setup::lab::problem(&error))?;
     let held = request.held(&tunnel)?;
     let mut stack = kernel_stack(&tunnel);
     // Where a congestion control is set the lab lets connections begin without the default one's pacing.

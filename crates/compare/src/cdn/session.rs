@@ -38,7 +38,7 @@ pub fn run(request: &CdnRequest, cancel: &Cancel, events: Sink<'_>) -> Result<Cd
         return Ok(CdnAnswer::Modelled(model::run(request, &scenario)?));
     }
     let request = CdnRequest { lab: request.lab.ordered()?, ..request.clone() };
-    let lab = wt_setup::lab::start(scenario, request.lab.options())?;
+    let lab = request.lab.start(scenario)?;
     let chain = Chain::start(lab, request.object, request.proxy)?;
     let mut session = Session { request: &request, chain, cancel, events, counter: 0 };
     Ok(CdnAnswer::Measured(session.run()?))

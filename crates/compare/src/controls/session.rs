@@ -44,8 +44,7 @@ pub fn run(request: &ControlsRequest, cancel: &Cancel, events: Sink<'_>) -> Resu
         Some(ScriptedDisturbance { what, at }) => scenario.disturbed(what, at, Direction::Down),
         None => scenario,
     };
-    let mut tunnel = LabTunnel::new(wt_setup::lab::start(scenario, request.lab.options())?)
-        .map_err(|error| wt_setup::lab::problem(&error))?;
+    let mut tunnel = LabTunnel::new(request.lab.start(scenario)?).map_err(|error| wt_setup::lab::problem(&error))?;
     loaded.attach(&mut tunnel);
     if let Some(ScriptedDisturbance { what: Disturbance::Flow { lasts }, at }) = scripted {
         tunnel.compete(Some(Competitor { at, lasts, control: beside.to_owned() }));

@@ -37,7 +37,7 @@ pub fn run(request: &StacksRequest, cancel: &Cancel, events: Sink<'_>) -> Result
     check(&choices)?;
     // Ours are loaded before the lab is made, which lacks the right to, and until the comparison ends.
     let _loaded = controls(&mut choices)?;
-    let lab = wt_setup::lab::start(scenario, request.lab.options())?;
+    let lab = request.lab.start(scenario)?;
     let tunnel = StackTunnel::new(lab, choices).map_err(problem)?;
     let most = rounds(request.rounds, tunnel.arms().len(), ranked(&circumstances.workloads));
     let mut stacks: Vec<StackTrials> =

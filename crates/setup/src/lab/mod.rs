@@ -17,6 +17,7 @@ pub use shown::{
 };
 pub use transfer::{TransferAnswer, TransferRequest, transfer};
 
+use std::path::Path;
 use wt_lab::{ImportError, Lab, LabError, LabOptions, Scenario, presets};
 use wt_problem::Problem;
 
@@ -74,6 +75,18 @@ pub fn is_as_written(scenario: &Scenario, path: &str, text: &str) -> bool {
 /// An environment problem that says what is missing.
 pub fn start(scenario: Scenario, options: LabOptions) -> Result<Lab, Problem> {
     wt_lab::enter().and_then(|()| Lab::with(scenario, options)).map_err(|error| problem(&error))
+}
+
+/// As [`start`], for whoever measures: a journal in PostgreSQL and a server of turns that are named can be reached from within the lab, which has
+/// no way out itself.
+///
+/// # Errors
+/// As [`start`].
+pub fn start_in_reach(scenario: Scenario, options: LabOptions, named: [Option<&Path>; 2]) -> Result<Lab, Problem> {
+    if named.into_iter().any(|named| crate::journal::is_common(named)) {
+        wt_sys::outside::stay_in_reach().map_err(|error| Problem::environment(error.to_string()))?;
+    }
+    start(scenario, options)
 }
 
 /// What to say when the lab can't be made.

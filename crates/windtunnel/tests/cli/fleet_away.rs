@@ -1,9 +1,27 @@
-//! The journal of many hosts whose server says nothing.
+//! The journal of many hosts where the way there is long: from within a lab, and to a server that says nothing.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use crate::common::{ran, windtunnel};
 use std::net::TcpListener;
 use wt_sys::clock::monotonic_ns;
+use wt_testing::{PostgresServer, require};
+
+#[test]
+fn what_measures_in_a_lab_reaches_a_journal_over_tcp() {
+    let folder = tempfile::tempdir().unwrap();
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let settings = ["listen_addresses=127.0.0.1".to_owned(), format!("port={port}")];
+    let settings = settings.each_ref().map(String::as_str);
+    let server = require!("postgres", PostgresServer::start_with(folder.path(), &settings));
+    server.database("fleet").unwrap();
+    let journal = format!("postgresql://wt@127.0.0.1:{port}/fleet");
+    let tune = "tune --lab lan --levels cc=reno --workload bulk:size=64KiB --no-model --quiet --json";
+    let mut command = windtunnel(&folder.path().join("home"));
+    let tuned =
+        ran(command.args(tune.split(' ')).args(["--budget", "4 trials", "--journal", &journal]).output().unwrap());
+    assert!([0, 1].contains(&tuned.code), "{} {}", tuned.out, tuned.err);
+    assert_eq!(server.sql("fleet", "SELECT count(*) FROM experiments WHERE state = 'finished'").unwrap(), "1");
+}
 
 #[test]
 fn metrics_and_lists_dont_wait_for_a_server_that_says_nothing() {
