@@ -68,7 +68,7 @@ pub fn agent(request: &AgentRequest, events: Sink<'_>, cancel: &Cancel) -> Resul
     let mut told = HashSet::new();
     put_back(&mut told, events);
     let file = request.policy.display();
-    let text = std::fs::read_to_string(&request.policy).map_err(|error| {
+    let text = wt_sys::file::read_text(&request.policy).map_err(|error| {
         Problem::usage(format!("{file}: {error}")).hint("windtunnel fleet add HOST URL prints one to begin with")
     })?;
     let policy = Policy::parse(&text).map_err(|why| {

@@ -51,7 +51,7 @@ impl Mesh {
     /// # Errors
     /// What is wrong with it.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let mesh: Self = toml::from_str(text).map_err(|error| error.to_string())?;
+        let mesh: Self = toml::from_str(text).map_err(|error| wt_units::shortened(&error.to_string()))?;
         let is_name = |name: &str| {
             !name.is_empty() && name.len() <= 60 && !name.contains(|c: char| c.is_whitespace() || c == '/')
         };

@@ -169,7 +169,7 @@ pub fn add(request: &FleetAddRequest) -> Result<FleetAddAnswer, Problem> {
 /// A usage [`Problem`] for what is wrong with it.
 pub fn run(request: &FleetRunRequest) -> Result<FleetRunAnswer, Problem> {
     let file = request.file.display();
-    let text = std::fs::read_to_string(&request.file)
+    let text = wt_sys::file::read_text(&request.file)
         .map_err(|error| Problem::usage(format!("{file}: {error}")).hint("name the mesh, a file of TOML"))?;
     let mesh = Mesh::parse(&text).map_err(|why| {
         Problem::usage(format!("{file}: {}", why.trim_end())).hint(

@@ -79,7 +79,7 @@ impl Policy {
     /// # Errors
     /// What is wrong with it.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let policy: Self = toml::from_str(text).map_err(|error| error.to_string())?;
+        let policy: Self = toml::from_str(text).map_err(|error| wt_units::shortened(&error.to_string()))?;
         policy.hours.iter().try_for_each(|hours| hours.parse::<Hours>().map(drop))?;
         policy.targets.iter().try_for_each(|target| check_target(target).map_err(|why| format!("targets: {why}")))?;
         if policy.longest.is_some_and(|longest| longest.is_zero()) {

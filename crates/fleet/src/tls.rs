@@ -44,14 +44,14 @@ impl Connector {
         let config = match pair {
             None => config.with_no_client_auth(),
             Some((certificate, key)) => {
-                let private = PrivateKeyDer::from_pem_file(key).map_err(|e| format!("{}: {e}", key.display()))?;
+                let private = PrivateKeyDer::from_pem_slice(&read(key)?);
+                let private = private.map_err(|error| format!("{}: {error}", key.display()))?;
                 let own = config.with_client_auth_cert(certificates(certificate)?, private);
                 own.map_err(|error| unusable(certificate, &error))?
             }
         };
         Ok(Self(Arc::new(config)))
     }
-}
 
     /// To the host of this name, or of this IP address.
     ///
@@ -60,6 +60,7 @@ impl Connector {
     pub(crate) fn to_host(&self, host: &str) -> Result<ToHost, InvalidDnsNameError> {
         Ok(ToHost { config: Arc::clone(&self.0), name: ServerName::try_from(host.to_owned())? })
     }
+}
 
 /// Why a certificate can't be shown. OpenSSL before 3.2 signs what has no extension as version 1, of which the library says no more than
 /// that it doesn't take it.
@@ -74,11 +75,14 @@ fn unusable(path: &Path, error: &rustls::Error) -> String {
     format!("{path}: {error}")
 }
 
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    wt_sys::file::read(path).map_err(|error| format!("{}: I/O error: {error}", path.display()))
+}
+
 /// The certificates of a file of PEM, one at least.
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
     let failed = |error: rustls::pki_types::pem::Error| format!("{}: {error}", path.display());
-    let found: Vec<_> =
-        CertificateDer::pem_file_iter(path).map_err(failed)?.collect::<Result<_, _>>().map_err(failed)?;
+    let found: Vec<_> = CertificateDer::pem_slice_iter(&read(path)?).collect::<Result<_, _>>().map_err(failed)?;
     if found.is_empty() { Err(format!("{}: there is no certificate in it", path.display())) } else { Ok(found) }
 }
 

@@ -131,8 +131,10 @@ impl TrafficOptions {
                 "an experiment file has lines such as ports = [443], levels = [\"initcwnd=10,32\"], unit = \"prefix\", for = \"2h\"",
             )
         };
-        let text = std::fs::read_to_string(file).map_err(|error| bad(error.to_string()))?;
-        TrafficFile::parse(&text).map_err(|error| bad(error.to_string().trim().replace('\n', " ")))
+        let text = wt_sys::file::read_text(file).map_err(|error| bad(error.to_string()))?;
+        TrafficFile::parse(&text)
+            .map_err(|error| bad(wt_units::shortened(error.to_string().trim()).replace('
+', " ")))
     }
 
     /// What is said here, and where nothing is said what `file` says.

@@ -17,6 +17,8 @@ pub mod diag;
 mod error;
 /// Drivers: speed, rings, offloads.
 pub mod ethtool;
+/// Files that people name.
+pub mod file;
 /// What a process needs that must outlive its parent: its own session, alarms, watched directories.
 pub mod guard;
 /// Signals that end the program when they come again.
@@ -35,10 +37,10 @@ pub mod namespaces;
 pub mod netlink;
 /// User, network, mount and process namespaces.
 pub mod ns;
-/// Whose process is at the other end of a connection within this host.
-pub mod owner;
 /// The network that this process began in.
 pub mod outside;
+/// Whose process is at the other end of a connection within this host.
+pub mod owner;
 /// Frames of a network device by `AF_PACKET`.
 pub mod packet;
 /// Bytes that are sent without being copied.

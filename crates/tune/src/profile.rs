@@ -45,7 +45,7 @@ pub(crate) fn is_profile(target: &str) -> bool {
 /// # Errors
 /// What is wrong, with line or field.
 pub(crate) fn parse(text: &str) -> Result<Vec<ProfileRemote>, String> {
-    let file: File = toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
+    let file: File = toml::from_str(text).map_err(|error| wt_units::shortened(error.to_string().trim_end()))?;
     if file.targets.is_empty() || file.targets.len() > MOST {
         let count = file.targets.len();
         return Err(if count == 0 {

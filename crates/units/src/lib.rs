@@ -51,7 +51,7 @@ pub use ratio::Ratio;
 pub use recommendation::{Recommendation, RecommendedSetting, Role};
 pub use shell::{shell_word, shell_word_of_os};
 pub use suggest::{nearest, suggestion};
-pub use terminal::{harmless, harmless_and_plain};
+pub use terminal::{harmless, harmless_and_plain, shortened};
 pub use time::{format_about, format_duration, format_minutes, parse_age, parse_duration};
 pub use url::{HostPort, Login, Scheme, Url, UrlError, UrlPart};
 

@@ -47,6 +47,25 @@ pub fn harmless_and_plain(text: &str) -> Cow<'_, str> {
     if clean.contains('\u{1b}') { Cow::Owned(clean.replace('\u{1b}', "\\u001b")) } else { clean }
 }
 
+/// The longest line of a message that quotes a file, characters.
+const LONGEST_LINE: usize = 200;
+
+/// A message with what it quotes of a file: the end of each line that is longer than 200 characters is left out.
+///
+/// # Example
+/// ```
+/// let line = "x".repeat(1000);
+/// assert_eq!(wt_units::shortened(&format!("1 | {line}\nno TOML")).chars().count(), 200 + "\nno TOML".len());
+/// ```
+#[must_use]
+pub fn shortened(message: &str) -> String {
+    let line = |line: &str| match line.char_indices().nth(LONGEST_LINE) {
+        None => line.to_owned(),
+        Some(_) => line.chars().take(LONGEST_LINE - 1).chain(['…']).collect(),
+    };
+    message.split('\n').map(line).collect::<Vec<String>>().join("\n")
+}
+
 /// Bold, faint, yellow, green, struck out, and back to normal.
 const OWN_COLOURS: [&str; 6] = ["0", "1", "2", "33", "1;32", "9;2"];
 /// Those of charts, of the palette of 256, which no terminal shows as black or as white.

@@ -37,14 +37,13 @@ impl Tls {
     /// [`TlsError`].
     pub(crate) fn new(certificate: &Path, key: &Path) -> Result<Self, TlsError> {
         let failed = |file: &Path, why: String| TlsError::File { file: file.to_owned(), why };
-        let chain: Result<Vec<_>, _> = CertificateDer::pem_file_iter(certificate)
-            .map_err(|error| failed(certificate, error.to_string()))?
-            .collect();
+        let read = |file: &Path| wt_sys::file::read(file).map_err(|error| failed(file, format!("I/O error: {error}")));
+        let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&read(certificate)?).collect();
         let chain = chain.map_err(|error| failed(certificate, error.to_string()))?;
         if chain.is_empty() {
             return Err(failed(certificate, "holds no certificate in PEM form".to_owned()));
         }
-        let key = PrivateKeyDer::from_pem_file(key).map_err(|error| failed(key, error.to_string()))?;
+        let key = PrivateKeyDer::from_pem_slice(&read(key)?).map_err(|error| failed(key, error.to_string()))?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?

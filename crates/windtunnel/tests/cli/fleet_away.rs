@@ -24,6 +24,30 @@ fn what_measures_in_a_lab_reaches_a_journal_over_tcp() {
 }
 
 #[test]
+fn files_without_an_end_are_refused_and_long_lines_of_others_are_cut() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |args: &[&str]| ran(windtunnel(folder.path()).args(args).output().unwrap());
+    for args in [
+        &["traffic", "start", "/dev/zero", "--dry-run"][..],
+        &["fleet", "run", "/dev/zero", "postgresql://me@127.0.0.1/x", "--dry-run"],
+        &["fleet", "agent", "--policy", "/dev/zero", "--once"],
+        &["web", "--listen", "127.0.0.1:0", "--tls-cert", "/dev/zero", "--tls-key", "/dev/zero"],
+    ] {
+        let refused = run(args);
+        assert!(
+            refused.code == 2 && refused.err.contains("longer than 1 MiB"),
+            "{args:?}: {} {}",
+            refused.code,
+            refused.err
+        );
+    }
+    let file = folder.path().join("long.toml");
+    std::fs::write(&file, "x".repeat(500_000)).unwrap();
+    let refused = run(&["traffic", "start", file.to_str().unwrap(), "--dry-run"]);
+    assert!(refused.code == 2 && refused.err.len() < 2000, "{}", refused.err.len());
+}
+
+#[test]
 fn metrics_and_lists_dont_wait_for_a_server_that_says_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
