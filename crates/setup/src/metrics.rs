@@ -103,7 +103,7 @@ fn readings_of(journal: &dyn Journal, last_trial: &dyn Fn(&str) -> Option<i64>) 
     let mut seen: BTreeMap<String, BTreeSet<(String, Option<String>)>> = BTreeMap::new();
     // The newest come first.
     let newest = listed.into_iter().filter(|one| {
-        let is_decided = matches!(one.kind.as_str(), "tune" | "screen") && one.state != State::Running;
+        let is_decided = matches!(one.kind.as_str(), "tune" | "screen" | "traffic") && one.state != State::Running;
         let of_target = seen.entry(one.target.clone()).or_default();
         is_decided && of_target.len() < OF_A_TARGET && of_target.insert((one.tunnel.clone(), one.workload.clone()))
     });
@@ -206,13 +206,18 @@ fn text(readings: &Readings) -> String {
         &mut text,
         "experiment_trials",
         "Trials of the newest experiment.",
-        of(|one| Some(one.summary.trials as f64)),
+        // One on a server's connections has none.
+        of(|one| (one.summary.kind != "traffic").then_some(one.summary.trials as f64)),
     );
     metric(
         &mut text,
         "experiment_change_ratio",
         "What the newest verdict's setting changes, as a share of what is compared; less than 0 where it gets smaller.",
-        of(|one| one.summary.change_bp.map(|hundredths| hundredths as f64 / 1e4)),
+        of(|one| {
+            // One on a server's connections that says to keep has a figure of what was slower.
+            let is_kept = one.summary.kind == "traffic" && action_of(&one.summary) != "set";
+            one.summary.change_bp.filter(|_| !is_kept).map(|hundredths| hundredths as f64 / 1e4)
+        }),
     );
     let verdicts = all.iter().flat_map(|one| {
         let action = action_of(&one.summary);
@@ -261,7 +266,8 @@ fn action_of(summary: &ExperimentSummary) -> &'static str {
 
 fn labels(one: &LastExperiment, verdict: Option<&str>) -> String {
     let summary = &one.summary;
-    let workload = summary.workload.as_deref().unwrap_or("bulk");
+    let usual = if summary.kind == "traffic" { "connections" } else { "bulk" };
+    let workload = summary.workload.as_deref().unwrap_or(usual);
     let mut all = vec![("target", summary.target.as_str()), ("tunnel", &summary.tunnel), ("workload", workload)];
     all.extend(verdict.map(|verdict| ("verdict", verdict)));
     let written: Vec<String> = all.iter().map(|(name, value)| format!("{name}=\"{}\"", escaped(value))).collect();
@@ -296,6 +302,29 @@ mod tests {
             change_bp: Some(-1_450),
         };
         LastExperiment { summary, last_trial_unix_us: Some(1_700_000_000_500_000) }
+    }
+
+    #[test]
+    fn an_experiment_on_a_servers_connections_has_a_verdict_and_no_trials() {
+        let mut one = last("port-443", Some("set"));
+        one.summary = ExperimentSummary {
+            kind: "traffic".to_owned(),
+            tunnel: "traffic".to_owned(),
+            workload: None,
+            ..one.summary
+        };
+        one.last_trial_unix_us = None;
+        let of = |one: &LastExperiment| {
+            let journal = Some(JournalReadings { experiments: vec![one.clone()], holdback: None });
+            text(&Readings { journal, ..Readings::default() })
+        };
+        let set = of(&one);
+        let labels = "target=\"port-443\",tunnel=\"traffic\",workload=\"connections\"";
+        assert!(set.contains(&format!("windtunnel_verdict{{{labels},verdict=\"set\"}} 1\n")), "{set}");
+        assert!(set.contains(&format!("windtunnel_experiment_change_ratio{{{labels}}} -0.145\n")), "{set}");
+        assert!(!set.contains("experiment_trials") && !set.contains("last_trial"), "{set}");
+        one.summary.action = Some("keep".to_owned());
+        assert!(!of(&one).contains("change_ratio"));
     }
 
     #[test]
