@@ -17,6 +17,9 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 
 /// The largest body of a request.
 pub(crate) const LARGEST_BODY: usize = 64 << 10;
+/// Of a body that is said to be longer nothing is read, bytes: who sends it won't have done so before its time is over. One that is a little too long
+/// is read first, so that its sender hears why it is refused.
+const FAR_TOO_LONG: u64 = 1 << 20;
 /// A body that isn't there by then won't come any more.
 const BODY_BY: Duration = Duration::from_secs(20);
 
@@ -73,12 +76,24 @@ async fn whole(request: Request) -> Result<Request, ApiError> {
         return Ok(request);
     }
     let (parts, body) = request.into_parts();
+    // Who broke off doesn't hear that it was too long.
+    let long = || ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is longer than 64 KiB");
+    if axum::body::HttpBody::size_hint(&body).lower() > FAR_TOO_LONG {
+        return Err(long());
+    }
     let read = tokio::time::timeout(BODY_BY, axum::body::to_bytes(body, LARGEST_BODY)).await;
     let late =
         || ApiError::new(StatusCode::REQUEST_TIMEOUT, format!("the body took longer than {} s", BODY_BY.as_secs()));
-    // Who broke off doesn't hear that it was too long.
-    let long = |_| ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "the body is longer than 64 KiB");
-    let bytes = read.map_err(|_| late())?.map_err(long)?;
+    let failed = |error: axum::Error| {
+        let is_long = std::iter::successors(std::error::Error::source(&error), |error| error.source())
+            .any(|cause| cause.to_string() == "length limit exceeded");
+        if is_long {
+            long()
+        } else {
+            ApiError::new(StatusCode::BAD_REQUEST, format!("the body can't be read: {error}"))
+        }
+    };
+    let bytes = read.map_err(|_| late())?.map_err(failed)?;
     Ok(Request::from_parts(parts, axum::body::Body::from(bytes)))
 }
 

@@ -25,9 +25,14 @@ pub(crate) struct WorkerArgs {}
 /// # Errors
 /// A [`Problem`]; the program prints it as JSON.
 pub(crate) fn run() -> Outcome {
-    let mut text = String::new();
-    let read = std::io::stdin().lock().take(LONGEST).read_to_string(&mut text);
-    read.map_err(|error| Problem::usage(format!("the request can't be read: {error}")))?;
+    let unread = |why: String| Problem::usage(format!("the request can't be read: {why}"));
+    let mut bytes = Vec::new();
+    let read = std::io::stdin().lock().take(LONGEST + 1).read_to_end(&mut bytes);
+    if read.map_err(|error| unread(error.to_string()))? as u64 > LONGEST {
+        return Err(Problem::usage("the request is longer than 1 MiB")
+            .hint("what belongs in a file goes by its name: a path of the lab, a server's profile, a table"));
+    }
+    let text = String::from_utf8(bytes).map_err(|_| unread("stream did not contain valid UTF-8".to_owned()))?;
     let request: Request = serde_json::from_str(&text).map_err(|error| {
         Problem::usage(format!("the request is invalid: {error}"))
             .hint(r#"{"operation": "overhead", "request": {"encap": "ethernet"}}"#)

@@ -262,6 +262,21 @@ fn errors_say_what_happened_and_are_never_our_fault() {
 }
 
 #[test]
+fn a_body_that_isnt_well_formed_isnt_called_long_and_a_very_long_one_is_refused_at_once() {
+    let server = Server::start();
+    let asked = |framing: &str, body: &str| {
+        let mut stream = TcpStream::connect(&server.host).expect("a connection");
+        let head = format!("POST /api/v1/predict HTTP/1.1\r\nhost: {}\r\n{framing}\r\n\r\n{body}", server.host);
+        stream.write_all(head.as_bytes()).expect("a request sent");
+        read(stream)
+    };
+    let broken = asked("transfer-encoding: chunked", "zz\r\n");
+    assert!(broken.status == 400 && broken.what().contains("can't be read"), "{} {}", broken.status, broken.body);
+    let long = asked("content-length: 99999999999999", "");
+    assert_eq!((long.status, long.what().as_str()), (413, "the body is longer than 64 KiB"), "{}", long.body);
+}
+
+#[test]
 fn other_names_and_other_sites_are_refused() {
     let server = Server::start();
     let (own, port) = (format!("http://{}", server.host), server.host.rsplit_once(':').unwrap().1.to_owned());
