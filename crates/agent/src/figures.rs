@@ -9,7 +9,7 @@ use std::time::Duration;
 use wt_problem::Problem;
 use wt_setup::HostAccess;
 use wt_setup::metrics::{counter, metric, metrics, untyped_metric};
-use wt_setup::scraped::{AskedNames, answer};
+use wt_setup::scraped::{AskedNames, Askers};
 
 /// What only the agent knows.
 #[derive(Debug, Clone, Default)]
@@ -65,14 +65,22 @@ impl SharedFigures {
         let names = AskedNames::of(address);
         let figures = self.clone();
         std::thread::spawn(move || {
-            for stream in listener.incoming() {
-                match stream {
-                    // Who asks and leaves, or asks slowly, gets nothing.
-                    Ok(stream) => drop(answer(stream, &names, || figures.text(&journal))),
-                    // Where descriptors have run out the listener stays ready: a pause, and not in a busy loop.
-                    Err(_) => drop(wt_sys::poll::wait_readable(&[], Some(Duration::from_millis(250)))),
+            let askers = Askers::default();
+            // One reads the host at a time.
+            let reader = Mutex::new(());
+            std::thread::scope(|scope| {
+                for stream in listener.incoming() {
+                    let text = || {
+                        let _one = reader.lock().unwrap_or_else(PoisonError::into_inner);
+                        figures.text(&journal)
+                    };
+                    match stream {
+                        Ok(stream) => askers.answer(scope, stream, &names, text),
+                        // Where descriptors have run out the listener stays ready: a pause, and not in a busy loop.
+                        Err(_) => drop(wt_sys::poll::wait_readable(&[], Some(Duration::from_millis(250)))),
+                    }
                 }
-            }
+            });
         });
         Ok(())
     }

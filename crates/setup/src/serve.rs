@@ -1,10 +1,10 @@
 use crate::controls::{available, ours, problem};
 use crate::files::write_secret;
-use crate::scraped::{AskedNames, answer};
+use crate::scraped::{AskedNames, Askers};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::Read as _;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use utoipa::ToSchema;
@@ -137,12 +137,19 @@ pub fn serve(
     if let Some(listener) = &metrics {
         let _ = listener.set_nonblocking(true);
     }
-    while !stop.is_cancelled() {
-        match &metrics {
-            Some(listener) => answer_metrics(listener, &serve),
-            None => drop(wt_sys::poll::wait_readable(&[], Some(Duration::from_millis(500)))),
+    // Under any name: how many tests there were tells nobody anything.
+    let (askers, names) = (Askers::default(), AskedNames::default());
+    std::thread::scope(|scope| {
+        while !stop.is_cancelled() {
+            let asked = metrics.as_ref().and_then(next_asker);
+            if let Some(stream) = asked {
+                askers.answer(scope, stream, &names, || serve.metrics());
+            }
+            if metrics.is_none() {
+                let _ = wt_sys::poll::wait_readable(&[], Some(Duration::from_millis(500)));
+            }
         }
-    }
+    });
     draining();
     if serve.drain(drain) { Ok(answer) } else { Err(Problem::stopped("stopped before all tests were done")) }
 }
@@ -320,19 +327,19 @@ fn listeners(asked: &[SocketAddr]) -> Result<Vec<TcpListener>, Problem> {
     if listeners.is_empty() { Err(last) } else { Ok(listeners) }
 }
 
-/// Answers one question for the metrics, if one comes soon.
-fn answer_metrics(listener: &TcpListener, serve: &Serve) {
+/// Who asks for the metrics, if somebody does soon.
+fn next_asker(listener: &TcpListener) -> Option<TcpStream> {
     use std::os::fd::AsFd as _;
     let ready = wt_sys::poll::wait_readable(&[listener.as_fd()], Some(Duration::from_millis(500)));
     if !matches!(ready, Ok(n) if n != 0) {
-        return;
+        return None;
     }
-    match listener.accept() {
-        // Under any name: how many tests there were tells nobody anything. Who asks for metrics and leaves, or asks slowly, gets none.
-        Ok((stream, _)) => drop(answer(stream, &AskedNames::default(), || serve.metrics())),
+    let accepted = listener.accept();
+    if accepted.is_err() {
         // Where descriptors have run out the listener stays ready: a pause, and not in a busy loop.
-        Err(_) => drop(wt_sys::poll::wait_readable(&[], Some(Duration::from_millis(250)))),
+        let _ = wt_sys::poll::wait_readable(&[], Some(Duration::from_millis(250)));
     }
+    accepted.ok().map(|(stream, _)| stream)
 }
 
 #[cfg(test)]
