@@ -74,14 +74,14 @@ impl Assessor {
     pub(crate) fn kept(&self, run: TrafficRun<'_>, tally: TrafficTally, draw: DrawKey) -> StoredReport {
         let report = self.analysis.report(run, &tally);
         let kind = serde_json::to_value(report.verdict.kind).ok();
-        let kind = kind.and_then(|kind| kind.as_str().map(str::to_owned)).unwrap_or_default();
-        let (mut kind, mut headline) = (kind, report.verdict.text.clone());
+        let mut kind = kind.and_then(|kind| kind.as_str().map(str::to_owned)).unwrap_or_default();
+        // As its report begins.
+        let [headline, ..] = report.answer();
         if let Some(holdback) = &report.holdback {
             kind = serde_json::to_value(holdback.state)
                 .ok()
                 .and_then(|state| Some(state.as_str()?.to_owned()))
                 .unwrap_or(kind);
-            headline.clone_from(&holdback.text);
         }
         let answer = KeptAnswer::of(&report);
         StoredReport {

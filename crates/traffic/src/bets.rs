@@ -379,8 +379,10 @@ impl CombinedEvidence {
         };
         let shared = if self.shared { " Servers share a key: their wealth is averaged." } else { "" };
         format!(
-            "{head}: evidence {odds:.1} : 1, {needed:.0} : 1 is needed, {} units, {} keys.{shared}",
-            self.units, self.keys
+            "{head}: evidence {}, {needed:.0} : 1 is needed, {} units, {}.{shared}",
+            if odds >= 1e6 { "over 1,000,000 : 1".to_owned() } else { format!("{odds:.1} : 1") },
+            self.units,
+            wt_units::counted(self.keys, "key")
         )
     }
 }
@@ -447,6 +449,19 @@ mod tests {
             prop_assert!((a.log_higher() - b.log_lower()).abs() < 1e-9);
             prop_assert!((a.effect().unwrap_or(0.0) + b.effect().unwrap_or(0.0)).abs() < 1e-9);
         }
+    }
+
+    #[test]
+    fn evidence_beyond_a_million_is_told_as_such_and_one_key_is_one() {
+        let sum = |log_faster| {
+            let none = combine(&[]);
+            CombinedEvidence { keys: 1, log_faster, units: 7, ..none }.text(20.0)
+        };
+        assert_eq!(
+            sum(100.0),
+            "On at least one server it is faster: evidence over 1,000,000 : 1, 20 : 1 is needed, 7 units, 1 key."
+        );
+        assert!(sum(2.0).contains("evidence 7.4 : 1, 20 : 1 is needed"), "{}", sum(2.0));
     }
 
     #[test]
