@@ -11,7 +11,7 @@ import { Answer } from "./past";
 import { since, windowOf } from "../run";
 import { AsCommand, command, word } from "../keep";
 import { SpanButtons, TimeChart, within, type Span } from "../timechart";
-import type { JournalList as Journal, JournalSamples as Samples, SampledTrial as Trial } from "../schema";
+import type { ExperimentSummary, JournalList as Journal, JournalSamples as Samples, SampledTrial as Trial } from "../schema";
 
 /** So many experiments are offered; others are found in History. */
 const OFFERED = 200;
@@ -19,11 +19,17 @@ const OFFERED = 200;
 /** Whether it compares settings: logged tests and files of flent don't. */
 const compares = ({ kind }: { kind?: string }): boolean => kind !== "test" && kind !== "flent";
 
+/** Whether there is something to say of it: a comparison of congestion controls or stacks that was stopped before any verdict has no complete round. */
+const tells = ({ kind, state, verdict, answer }: ExperimentSummary): boolean => !((kind === "cc" || kind === "stacks") && state === "aborted" && !verdict && !answer);
+
+/** The one that is shown where none was chosen: the newest of which something can be said. */
+const newestOf = (experiments: ExperimentSummary[]): ExperimentSummary | undefined => experiments.find(tells) ?? experiments[0];
+
 /** An experiment of the journal in every light, and two side by side; the address says which. */
 export function Analysis() {
   const [journal, again] = useGet<Journal>(`journal?limit=${OFFERED}`);
   const [{ of, with: against, also }, set] = useQuery({ of: "", with: "", also: "" });
-  const newest = journal.state === "done" ? (journal.data.experiments.find(compares)?.id ?? "") : "";
+  const newest = journal.state === "done" ? (newestOf(journal.data.experiments.filter(compares))?.id ?? "") : "";
   useEffect(() => {
     // The newest one won't be for long: the address says which it was.
     if (!of && newest) set({ of: newest }, "replace");
@@ -34,7 +40,7 @@ export function Analysis() {
       <Fetched of={journal} again={again}>
         {({ experiments: all }) => {
           const experiments = all.filter(compares);
-          const first = experiments[0];
+          const first = newestOf(experiments);
           if (all.length === 0 || (!first && !of)) {
             return (
               <p class="quiet">
@@ -235,7 +241,10 @@ function Overlay({ ids, names, add, drop }: { ids: string[]; names: [string, str
   const shown = ids.slice(0, MOST_LAID);
   useEffect(() => {
     for (const id of shown.filter((id) => !reports[id])) {
-      get<Report>(`reports/${encodeURIComponent(id)}`).then((report) => setReports((all) => ({ ...all, [id]: report })), (error) => setProblem(problemOf(error)));
+      get<Report>(`reports/${encodeURIComponent(id)}`).then((report) => setReports((all) => ({ ...all, [id]: report })), (error) => {
+        // What is wrong with the first one stands above.
+        if (id !== ids[0]) setProblem(problemOf(error));
+      });
     }
   }, [shown.join()]);
   const there = shown.map((id) => reports[id]).filter((report) => report?.arms !== undefined) as Report[];

@@ -50,7 +50,9 @@ pub fn again(
         }
     }
     if controls.iter().all(|control| control.counted.is_empty()) {
-        return Err(Problem::usage(format!("{} has no complete round", stored.id)));
+        return Err(Problem::usage(format!("{} has no complete round", stored.id)).because("it compares nothing yet").hint(
+            "windtunnel journal list shows the experiments of before, windtunnel report EXPERIMENT reads one of them",
+        ));
     }
     let mut answer = assess(&stored.id, &circumstances, &controls);
     if stored.state == State::Running {

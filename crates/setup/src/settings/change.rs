@@ -102,8 +102,10 @@ impl ChangeRequest {
         let journal = crate::journal::open_to_read(self.journal.as_deref())?;
         let found = journal.load(id).map_err(|error| crate::journal::problem(&error))?;
         no_proof(&found)?;
-        let verdict =
-            found.verdict.as_ref().ok_or_else(|| Problem::usage(format!("{} has no verdict yet", found.id)))?;
+        let verdict = found.verdict.as_ref().ok_or_else(|| {
+            Problem::usage(format!("{} has no verdict yet", found.id))
+                .hint("windtunnel journal list shows the experiments of before, --verdict EXPERIMENT takes one of them")
+        })?;
         if matches!(found.config, ExperimentConfig::Traffic(_)) {
             let request = super::traffic::recommended(&found.id, verdict, self.to.as_deref())?;
             return Ok(Request { basis: Some(basis::of(&*journal, &found, None, None)), ..request });
@@ -124,6 +126,9 @@ impl ChangeRequest {
         let mut recommended = Recommendation::of(&settings, role, target.as_deref().unwrap_or("ADDRESS"));
         let id = &found.id;
         if recommended.here.is_empty() && recommended.elsewhere.is_empty() {
+            if verdict["answer"]["action"] == "undecided" {
+                return Err(undecided(id, verdict));
+            }
             return Err(Problem::usage(format!(
                 "{id} recommends the settings that it found: there is nothing to change"
             )));
@@ -214,6 +219,16 @@ fn no_proof(found: &StoredExperiment) -> Result<(), Problem> {
     };
     let what = format!("{} is a proof of change {change}, which was in force when it was measured", found.id);
     Err(Problem::usage(what).because("it recommends no setting that isn't made already").hint(hint))
+}
+
+/// Why the verdict of an experiment can't be applied that has found nothing out yet.
+fn undecided(id: &str, verdict: &serde_json::Value) -> Problem {
+    let what = verdict["answer"]["what"].as_str().unwrap_or("more trials may tell");
+    Problem::usage(format!("{id} has no answer yet: there is nothing to apply"))
+        .because(what.trim_end_matches('.'))
+        .hint(format!(
+            "windtunnel report {id} shows how far it has come, windtunnel tune --resume {id} goes on with it"
+        ))
 }
 
 /// Comparisons and tests rank or log; which of it is wanted is for people to say.
