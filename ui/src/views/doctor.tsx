@@ -23,7 +23,7 @@ export function Doctor() {
                   { name: "What", cell: ({ name }) => name },
                   { name: "Works", cell: (check) => <span class={`badge ${check.ok ? "good" : check.needed ? "bad" : ""}`}>{check.ok ? "works" : check.needed ? "missing" : "missing, optional"}</span> },
                   { name: "Found", cell: ({ found }) => found },
-                  { name: "What to do", cell: ({ advice }) => advice ?? "–" },
+                  { name: "What to do", cell: ({ ok, advice }) => <span class="breaks">{(!ok && advice) || "–"}</span> },
                 ]}
               />
             </Section>
