@@ -132,9 +132,7 @@ impl TrafficOptions {
             )
         };
         let text = wt_sys::file::read_text(file).map_err(|error| bad(error.to_string()))?;
-        TrafficFile::parse(&text)
-            .map_err(|error| bad(wt_units::shortened(error.to_string().trim()).replace('
-', " ")))
+        TrafficFile::parse(&text).map_err(|error| bad(wt_units::shortened(error.to_string().trim()).replace('\n', " ")))
     }
 
     /// What is said here, and where nothing is said what `file` says.
