@@ -1,7 +1,7 @@
 use super::continuation::{Continuation, Enough};
 use super::plateau::{LevelState, LevelTest, Plateau, Search};
+use super::shares::{ArmShare, all_same, gain_at_most};
 use super::strict::Strict;
-use super::unset::{ArmShare, all_same, gain_at_most};
 use super::{Candidate, Config, DroppedSetting, Experiment, Method, StopReason};
 use crate::distributions;
 use crate::eprocess::{bold_upper_bound, lower_bound_of, upper_bound_of};

@@ -14,6 +14,8 @@ mod limits;
 mod observation;
 /// The smallest sufficient level of an ordered knob.
 mod plateau;
+/// What each setting says of all of them.
+mod shares;
 /// What the model decides.
 mod steering;
 /// The smallest level that is sufficient against all others.
