@@ -1586,6 +1586,8 @@ export type PredictAnswer = {
   direction: TransferDirection;
   /** What a gain must exceed besides chance to be worth measuring, as a share: the known error on nine in ten of such paths, or what it is taken as; at least 1 %. */
   least_gain: number;
+  /** What hops do to TCP that the model leaves out, a sentence each: where there is any, its answer says little of the path. */
+  left_out?: Array<string>;
   /** What is compared. */
   measured: TrialFigure;
   model_error?: KnownError | null;

@@ -1,7 +1,8 @@
 use wt_lab::Scenario;
+use wt_lab::scenario::{BlockedTraffic, Hop, HopDirection, HopIcmp, Link, MssClamp, StrippedOption};
 use wt_link::{Discipline, LossConfig, PathConfig, RateConfig, StageConfig};
 use wt_problem::Problem;
-use wt_sim::{SimError, SimPath, SimTunnel, StackConfig};
+use wt_sim::{SimError, SimPath, SimTunnel, StackConfig, SynChange};
 use wt_trial::{Direction, Workload};
 
 /// A scenario as the model takes it: the same stages as in the lab.
@@ -22,7 +23,73 @@ pub fn sim_path(scenario: &Scenario) -> SimPath {
 /// # Errors
 /// A usage problem where the model can't take the path.
 pub fn tunnel(scenario: &Scenario, stack: StackConfig) -> Result<SimTunnel, Problem> {
-    tunnel_of(sim_path(scenario), stack)
+    Ok(tunnel_of(sim_path(scenario), stack)?.changing_syns(syn_changes(scenario)))
+}
+
+/// What the hops of a scenario do to the SYNs of the client, and to those of the server.
+fn syn_changes(scenario: &Scenario) -> [Vec<SynChange>; 2] {
+    let links = &scenario.links;
+    let of = |number: usize| {
+        let around = links[number.saturating_sub(1)..=number].iter().map(|link| link.mtu.get());
+        changes_of(&links[number].hop, around.min().unwrap_or(u64::MAX))
+    };
+    let towards = |number: &usize, way: HopDirection| [HopDirection::Both, way].contains(&links[*number].hop.direction);
+    let up = (0..links.len()).filter(|number| towards(number, HopDirection::Up)).flat_map(of);
+    let down = (0..links.len()).rev().filter(|number| towards(number, HopDirection::Down)).flat_map(of);
+    [up.collect(), down.collect()]
+}
+
+/// What one hop does to SYNs that it changes; the smaller MTU of the links around it is `mtu`.
+fn changes_of(hop: &Hop, mtu: u64) -> Vec<SynChange> {
+    let clamp = hop.mss_clamp.map(|clamp| match clamp {
+        MssClamp::Pmtu => u16::try_from(mtu.saturating_sub(40)).unwrap_or(u16::MAX).max(1),
+        MssClamp::At(most) => most,
+    });
+    let written = [
+        clamp.map(SynChange::ClampMss),
+        hop.mss.map(SynChange::WriteMss),
+        hop.window_scale.map(SynChange::WriteWindowScale),
+    ];
+    let stripped = hop.strip.iter().filter_map(|option| match option {
+        StrippedOption::Mss => Some(SynChange::StripMss),
+        StrippedOption::WindowScale => Some(SynChange::StripWindowScale),
+        StrippedOption::Sack => Some(SynChange::StripSack),
+        StrippedOption::Timestamps => Some(SynChange::StripTimestamps),
+        // The model has none.
+        StrippedOption::FastOpen => None,
+    });
+    written.into_iter().flatten().chain(stripped).collect()
+}
+
+/// What hops of a scenario do to TCP that the model leaves out, a sentence each hop; nothing of what the model does, nor of what
+/// only pings, traces and other protocols meet.
+pub(crate) fn left_out_hops(scenario: &Scenario) -> Vec<String> {
+    let hosts_mtu = u64::from(scenario.client_mtu.max(scenario.server_mtu));
+    // Only what is too long for a link has a router speak of it.
+    let speaks_of_mtu = scenario.links.iter().any(|link| link.mtu.get() < hosts_mtu);
+    let sentence = |link: &Link| {
+        let mut hop = Hop {
+            mss_clamp: None,
+            mss: None,
+            window_scale: None,
+            strip: Vec::new(),
+            nat: None,
+            host: None,
+            ..link.hop.clone()
+        };
+        hop.block.retain(|blocked| *blocked != BlockedTraffic::Udp);
+        // It is of IPv4.
+        hop.icmp.too_big[1] = hop.icmp.too_big[0];
+        (hop.icmp.time_exceeded, hop.icmp.echo) = (true, true);
+        if !speaks_of_mtu {
+            hop.icmp = HopIcmp::default();
+            hop.block.retain(|blocked| *blocked == BlockedTraffic::Fragments);
+        }
+        let does = hop.describe();
+        (!does.is_empty())
+            .then(|| format!("The hop before \"{}\" {}: the model leaves that out.", link.name, does.join(", ")))
+    };
+    scenario.links.iter().filter_map(sentence).collect()
 }
 
 /// The model of a path.

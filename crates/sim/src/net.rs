@@ -6,10 +6,12 @@
 //! | kernel | RFC | here |
 //! |---|---|---|
 //! | `__netif_receive_skb`, timers | – | [`Net::step`]: one event at a time, in the order of their times |
+//! | what middleboxes do to SYNs; `tcp_ack_update_window` (`snd_wscale`) | 9293 §3.7.1, 7323 §2.3 | [`Net::act`], [`Net::misread_window`] |
 //! | `icmp_send`, ICMP_FRAG_NEEDED | 1191 §4 | [`Net::tell_too_big`] |
 //! | `ip_do_fragment`, `ip_defrag` | 791 §2.3, §3.2 | [`Net::fragment`], [`Net::is_whole`]: pieces that never come whole are forgotten without a timer |
 
 use crate::segment::{Segment, flag};
+use crate::spec::SynChange;
 use crate::tcp::{Endpoint, Out};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -25,6 +27,8 @@ pub(crate) struct Line {
     path: Path<Segment>,
     /// Whether who stands before each link tells of packets that are too big for it.
     icmp: Vec<bool>,
+    /// What its hops do to SYNs, in their order on the way: from host A, and to it.
+    syns: [Vec<SynChange>; 2],
 }
 
 /// What became of packets on one path.
@@ -76,8 +80,13 @@ impl Net {
 
     /// Adds a path; the first one is number 0.
     pub(crate) fn add_line(&mut self, config: &PathConfig, icmp: Vec<bool>, seed: u64) -> Result<usize, ConfigError> {
-        self.lines.push(Line { path: Path::new(config, seed)?, icmp });
+        self.lines.push(Line { path: Path::new(config, seed)?, icmp, syns: Default::default() });
         Ok(self.lines.len() - 1)
+    }
+
+    /// Lets the hops of a path do so to the SYNs from host A, and to those to it.
+    pub(crate) fn change_syns(&mut self, line: usize, syns: [Vec<SynChange>; 2]) {
+        self.lines[line].syns = syns;
     }
 
     /// How many endpoints there are: the number of the next one.
@@ -114,7 +123,11 @@ impl Net {
         let slot = &mut self.slots[id as usize];
         what(&mut slot.end, &mut self.out);
         let line = &mut self.lines[slot.line];
-        for packet in self.out.drain(..) {
+        for mut packet in self.out.drain(..) {
+            if packet.syn {
+                let syn = &mut packet.payload.syn;
+                *syn = line.syns[slot.side as usize].iter().fold(*syn, |syn, change| syn.changed(*change));
+            }
             line.path.push(slot.side, Time(now_ns), packet);
         }
         let due = slot.end.due();
@@ -176,8 +189,20 @@ impl Net {
         }
         let id = segment.to;
         let ce = packet.ce;
+        let misread = self.misread_window(segment).map(|window| segment.clone().with_window(window));
+        let segment = misread.as_ref().unwrap_or(segment);
         self.act(id, now_ns, |end, out| end.on_segment(now_ns, segment, ce, out));
         Some(id)
+    }
+
+    /// The window as the receiver of a segment reads it, where a hop has shown it another shift than the sender's.
+    fn misread_window(&self, segment: &Segment) -> Option<u32> {
+        let slot = &self.slots[segment.to as usize];
+        if self.lines[slot.line].syns.iter().all(Vec::is_empty) || segment.has(flag::SYN | flag::TOO_BIG) {
+            return None;
+        }
+        let (meant, read) = (self.end(slot.end.peer()).window_scale(), slot.end.peer_window_scale());
+        (meant != read).then(|| u32::try_from(u64::from(segment.window >> meant) << read).unwrap_or(u32::MAX))
     }
 
     /// Whether a segment is there with all its pieces.

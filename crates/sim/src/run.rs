@@ -16,7 +16,7 @@ mod stream;
 use crate::cc;
 use crate::net::{Drops, EndId, Net};
 use crate::report::{FinishedExchange, FlowReport, Report, sample};
-use crate::spec::{Exchange, FlowSpec, Job, MAX_FLOWS, SimError};
+use crate::spec::{Exchange, FlowSpec, Job, MAX_FLOWS, SimError, SynChange};
 use crate::tcp::{Endpoint, StackConfig};
 use relay::Relay;
 use std::cmp::Reverse;
@@ -136,6 +136,12 @@ impl Simulation {
             is_full: false,
             seed,
         })
+    }
+
+    /// Lets the hops of the first path do so to the SYNs of all connections: to the client's, then to the server's, each in the order
+    /// on its way.
+    pub fn change_syns(&mut self, syns: [Vec<SynChange>; 2]) {
+        self.net.change_syns(0, syns);
     }
 
     /// Ends after so many events, with what was done until then.

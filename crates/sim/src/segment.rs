@@ -8,6 +8,7 @@
 //! |---|---|---|
 //! | `struct tcphdr`, `tcp_options_write` | 9293 §3.1, 7323 §3.2, 2018 §3 | [`Segment`], [`SynOptions`] |
 
+use crate::spec::SynChange;
 use wt_link::Packet;
 
 /// Bytes of an IPv4 header.
@@ -35,6 +36,7 @@ pub(crate) mod flag {
 /// What a SYN says (RFC 9293, 7323, 2018).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct SynOptions {
+    /// Zero where a hop has taken it away.
     pub(crate) mss: u16,
     /// The shift of the window, if windows may be scaled.
     pub(crate) window_scale: Option<u8>,
@@ -50,6 +52,19 @@ impl SynOptions {
         let sack = if self.sack && !self.timestamps { 4 } else { 0 };
         let scale = if self.window_scale.is_some() { 4 } else { 0 };
         4 + timestamps + sack + scale
+    }
+
+    /// What is left of them behind a hop that does this.
+    pub(crate) fn changed(self, change: SynChange) -> Self {
+        match change {
+            SynChange::ClampMss(most) => Self { mss: self.mss.min(most), ..self },
+            SynChange::WriteMss(mss) if self.mss > 0 => Self { mss, ..self },
+            SynChange::WriteWindowScale(shift) => Self { window_scale: self.window_scale.and(Some(shift)), ..self },
+            SynChange::WriteMss(_) | SynChange::StripMss => Self { mss: 0, ..self },
+            SynChange::StripWindowScale => Self { window_scale: None, ..self },
+            SynChange::StripSack => Self { sack: false, ..self },
+            SynChange::StripTimestamps => Self { timestamps: false, ..self },
+        }
     }
 }
 
@@ -103,6 +118,11 @@ impl Segment {
             sacks: [(0, 0); MAX_SACKS],
             fragment_of: 0,
         }
+    }
+
+    /// The same with another window, bytes.
+    pub(crate) fn with_window(self, window: u32) -> Self {
+        Self { window, ..self }
     }
 
     pub(crate) const fn has(&self, flag: u8) -> bool {

@@ -14,7 +14,7 @@ use self::work::WorkOutcome;
 use crate::cc;
 use crate::report::{FlowReport, Report};
 use crate::run::Simulation;
-use crate::spec::SimError;
+use crate::spec::{SimError, SynChange};
 use crate::tcp::StackConfig;
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -54,6 +54,8 @@ pub struct SimTunnel {
     stack: StackConfig,
     /// What every trial asks for unless it asks for something else.
     held: Settings,
+    /// What hops do to SYNs of the client, and of the server.
+    syns: [Vec<SynChange>; 2],
     max_events: u64,
 }
 
@@ -69,7 +71,7 @@ impl SimTunnel {
                 return Err(SimError::MtuTooSmall { mtu });
             }
         }
-        Ok(Self { path, stack, held: Settings::new(), max_events: MAX_EVENTS })
+        Ok(Self { path, stack, held: Settings::new(), syns: Default::default(), max_events: MAX_EVENTS })
     }
 
     /// The same, with no more than so many events for each trial: what isn't done by then is left undone, and the outcome
@@ -83,6 +85,12 @@ impl SimTunnel {
     #[must_use]
     pub fn holding(self, held: Settings) -> Self {
         Self { held, ..self }
+    }
+
+    /// The same, behind hops that do so to the SYNs of the client, and to those of the server, each in the order on its way.
+    #[must_use]
+    pub fn changing_syns(self, syns: [Vec<SynChange>; 2]) -> Self {
+        Self { syns, ..self }
     }
 
     /// The stacks of client and server with these settings for payload in this direction.
@@ -124,6 +132,7 @@ impl SimTunnel {
     pub fn simulate(&self, spec: &TrialSpec, sample_every: Option<Duration>) -> Result<Report, SimError> {
         let mut simulation = Simulation::new(&self.path.config, self.path.icmp.clone(), spec.seed)?;
         simulation.bound_events(self.max_events);
+        simulation.change_syns(self.syns.clone());
         if let Some(interval) = sample_every {
             simulation.sample_every(interval);
         }

@@ -7,7 +7,7 @@
 
 use crate::gain::Gain;
 use crate::known_error::{KnownError, error_on, taken_error};
-use crate::model::{self, is_random};
+use crate::model::{self, is_random, left_out_hops};
 use crate::surface::{Question, measured, sample_interval};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -107,6 +107,9 @@ pub struct Expectation {
     pub about: Option<String>,
     /// Each candidate; not the current settings.
     pub arms: Vec<ExpectedArm>,
+    /// What hops do to TCP that the model leaves out, a sentence each: where there is any, no setting is left out or weighed by it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_modelled: Vec<String>,
 }
 
 /// What two views of a path agree on, within what either may be.
@@ -220,18 +223,21 @@ impl Oracle {
         let gains = self.gains(design, workload, path)?;
         let known = error_on(&self.scenario, workload);
         let error = self.taken_error(known, workload);
+        let not_modelled = left_out_hops(&self.scenario);
+        let heeded = not_modelled.is_empty();
         let region = known.map_or_else(String::new, |known| known.region.clone());
         let sought: Vec<usize> = design.plateau.iter().flat_map(|(_, levels)| levels.clone()).collect();
         let expected = |(number, arm): (usize, &Arm)| {
             let gain = gains[number];
             let weight = match gain {
+                _ if !heeded => WEIGHTS[1],
                 gain if gain.exceeds(error) => WEIGHTS[0],
                 gain if gain.falls_below(error) => WEIGHTS[2],
                 _ => WEIGHTS[1],
             };
             let hopeless = gain.falls_below(error.max(LOSS_TO_LEAVE_OUT));
             let gain = gain.share;
-            let left_out = hopeless && !sought.contains(&number) && !asked(arm);
+            let left_out = heeded && hopeless && !sought.contains(&number) && !asked(arm);
             ExpectedArm { label: arm.label.clone(), settings: arm.settings.clone(), gain, weight, left_out }
         };
         let mut arms: Vec<ExpectedArm> = design.arms.iter().enumerate().skip(1).map(expected).collect();
@@ -240,12 +246,12 @@ impl Oracle {
             arms.iter_mut().for_each(|arm| arm.left_out = false);
         }
         for (arm, expected) in design.arms.iter_mut().skip(1).zip(&arms) {
-            if let Some(gain) = expected.gain {
+            if let Some(gain) = expected.gain.filter(|_| heeded) {
                 arm.why += &format!("; {}", words(gain, error, &region));
             }
         }
         remove(design, &arms);
-        Some(Expectation { known_error: error, region, about: self.about.clone(), arms })
+        Some(Expectation { known_error: error, region, about: self.about.clone(), arms, not_modelled })
     }
 }
 
@@ -320,7 +326,7 @@ impl Expectation {
                 words(arm.gain?, self.known_error, &self.region)
             ))
         });
-        let told: Vec<String> = gone.chain(best).collect();
+        let told: Vec<String> = self.not_modelled_line().into_iter().chain(gone).chain(best).collect();
         let nothing = || {
             let error = self.known_error * 100.0;
             format!(
@@ -334,6 +340,12 @@ impl Expectation {
             }
             None => told,
         }
+    }
+
+    /// Why what the model expects has no say here, where it hasn't.
+    fn not_modelled_line(&self) -> Option<String> {
+        let told = self.not_modelled.join(" ");
+        (!told.is_empty()).then(|| format!("{told} What it expects has no say: all settings have the same chance"))
     }
 
     /// For the journal and the report.

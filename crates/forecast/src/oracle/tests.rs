@@ -97,3 +97,32 @@ fn on_a_real_path_only_what_holds_for_every_queue_is_expected() {
     assert!(expected.known_error >= REAL_ERROR && expected.lines()[0].contains("no evidence"));
     assert_eq!((nearer_to_nothing(0.3, -0.1), nearer_to_nothing(-0.3, -0.1)), (0.0, -0.1));
 }
+
+#[test]
+fn where_a_hop_does_what_the_model_leaves_out_nothing_is_left_out_or_weighed_by_it() {
+    let way = "{ rate = \"20mbit\", delay = \"20ms\", queue = \"100kB\" }";
+    let behind = |hop: &str| {
+        let text = format!("title = \"x\"\n[[link]]\nname = \"a\"\nmtu = 1500\n{hop}\ndown = {way}\nup = {way}\n");
+        let scenario = Scenario::parse("x.toml", &text).unwrap();
+        let oracle = Oracle::new(&scenario, StackConfig::default()).unwrap();
+        let (path, current) = (scenario.facts(Direction::Down), oracle.tunnels[0].current());
+        let controls = ["cubic".to_owned()];
+        let known = DesignFacts {
+            current: &current,
+            path: &path,
+            congestion_controls: &controls,
+            mss: 1448,
+            best_mtu: &|_| None,
+        };
+        let mut design = design(&[], &["initrwnd=1".parse().unwrap()], &known).unwrap();
+        let workload = Workload::Bulk { direction: Direction::Down, amount: Amount::Size(Bytes(20_000)) };
+        let expected = oracle.choose(&mut design, &workload, &path, &|_| false).unwrap();
+        (expected.arms[0].weight, expected.lines(), design.arms[1].why.clone())
+    };
+    let (weight, lines, why) = behind("hop = { ecn = \"bleach\" }");
+    assert!((weight - 1.0).abs() < 1e-9 && !why.contains("expects"), "{weight} {why}");
+    let told = "The hop before \"a\" clears the ECN bits of IP: the model leaves that out. What it expects has no say";
+    assert!(lines.len() == 1 && lines[0].starts_with(told), "{lines:?}");
+    let (weight, _, why) = behind("hop = { mss = 1200, nat = true, block = [\"udp\"] }");
+    assert!(weight < 1.0 && why.contains("the model expects"), "{weight} {why}");
+}

@@ -1,7 +1,7 @@
 use super::HELD;
 use crate::gain::Gain;
 use crate::known_error::{KnownError, error_on, taken_error};
-use crate::model::changes_with_time;
+use crate::model::{changes_with_time, left_out_hops};
 use crate::surface::{SettingForecast, measured};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -51,6 +51,9 @@ pub struct PredictAnswer {
     /// The model's error on such paths, if it is known: nothing where it was never compared with a kernel on such a path, or with
     /// several flows at once.
     pub model_error: Option<KnownError>,
+    /// What hops do to TCP that the model leaves out, a sentence each: where there is any, its answer says little of the path.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
     /// What a gain must exceed besides chance to be worth measuring, as a share: the known error on nine in ten of such paths, or
     /// what it is taken as; at least 1 %.
     pub least_gain: f64,
@@ -146,6 +149,7 @@ impl PredictAnswer {
             candidates: candidates.into_iter().map(|arm| arm.settings.clone()).collect(),
             arms,
             model_error: model_error.cloned(),
+            left_out: left_out_hops(scenario),
             least_gain,
         }
     }

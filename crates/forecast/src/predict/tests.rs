@@ -312,6 +312,32 @@ fn a_path_that_changes_with_time_is_met_from_its_beginning_and_has_no_known_erro
     assert!(!steady.changes_with_time && steady.model_error.is_some());
 }
 
+/// What is predicted of a transfer of 1 MB over 50 Mbit/s and an RTT of 60 ms behind this hop.
+fn behind(hop: &str) -> PredictAnswer {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("hop.toml");
+    let way = "{ rate = \"50mbit\", delay = \"30ms\", queue = \"1MB\" }";
+    let text = format!("title = \"x\"\n[[link]]\nname = \"a\"\nmtu = 1500\nhop = {hop}\ndown = {way}\nup = {way}\n");
+    std::fs::write(&path, text).unwrap();
+    let path = PathRequest::Scenario(path.to_str().unwrap().to_owned());
+    let (knobs, size) = (Some(vec![Knob::Initcwnd]), Some(Bytes(1_000_000)));
+    predict(&PredictRequest { knobs, size, ..PredictRequest::of(path) }, &Cancel::new()).unwrap()
+}
+
+#[test]
+fn what_a_hop_does_that_the_model_leaves_out_is_said_and_what_the_model_does_isnt() {
+    let bleached = behind("{ ecn = \"bleach\", echo = false }");
+    assert_eq!(bleached.left_out, ["The hop before \"a\" clears the ECN bits of IP: the model leaves that out."]);
+    assert!(bleached.model_error.is_none());
+    let stripped = behind("{ strip = [\"window-scale\"], block = [\"icmp-errors\"] }");
+    assert_eq!(stripped.left_out, Vec::<String>::new(), "no packet is too long");
+    // 65535 bytes a round trip; Linux 6.18 took 1.05 s in the lab, and 0.46 s where windows are scaled.
+    let took = stripped.arms[0].completion_us.unwrap();
+    assert!((1_000_000..1_090_000).contains(&took), "{took} us");
+    let written = serde_json::to_value(&stripped).unwrap();
+    assert!(written.get("left_out").is_none() && serde_json::to_value(&bleached).unwrap()["left_out"].is_array());
+}
+
 #[test]
 fn who_has_stopped_gets_no_answer() {
     let cancel = Cancel::new();

@@ -11,7 +11,8 @@
 //! | `tcp_synack_rtt_meas`, `tcp_init_metrics` | 7323 §4.3, 6298 §5.7 | [`Endpoint::first_rtt_us`] |
 
 use super::rtt::{RTO_FALLBACK_NS, Rtt};
-use super::state::{Endpoint, Out, Phase};
+use super::state::{DEFAULT_MSS, Endpoint, Out, Phase};
+use super::window::MAX_SCALE;
 use crate::segment::{Segment, SynOptions, flag};
 
 impl Endpoint {
@@ -97,8 +98,9 @@ impl Endpoint {
             self.rcv.scale = 0;
             self.rcv.clamp = self.rcv.clamp.min(65_535);
         }
+        self.snd.scale = syn.window_scale.filter(|_| self.config.window_scaling).unwrap_or(0).min(MAX_SCALE);
         self.rcv.ts_recent = segment.ts_val;
-        self.pmtu.peer_mss = u32::from(syn.mss);
+        self.pmtu.peer_mss = if syn.mss == 0 { DEFAULT_MSS } else { syn.mss.into() };
         self.tcb.mss = self.mss_for(self.pmtu.mtu);
     }
 

@@ -27,7 +27,7 @@ const FULL_PAYLOAD: u32 = 1_448;
 const PACKET_RECORD: u32 = 52 + 64 + 320;
 const BUFFER_RECORD: u32 = 256;
 /// The largest shift (RFC 7323 §2.3).
-const MAX_SCALE: u8 = 14;
+pub(super) const MAX_SCALE: u8 = 14;
 
 impl Endpoint {
     /// The window that fits into so much buffer.

@@ -78,6 +78,8 @@ pub(in crate::tcp) struct Sender {
     /// The peer's window, from `snd_una` on.
     pub(in crate::tcp) snd_wnd: u64,
     pub(in crate::tcp) max_window: u64,
+    /// The shift of the peer's windows, as its SYN said on arrival.
+    pub(in crate::tcp) scale: u8,
     /// The segment that set the window: its sequence number.
     pub(in crate::tcp) window_seq: u64,
     pub(in crate::tcp) reordering: u32,
@@ -144,6 +146,7 @@ impl Endpoint {
             no_space: false,
             snd_wnd: 0,
             max_window: 0,
+            scale: 0,
             window_seq: 0,
             reordering: 3,
             reord_seen: 0,
@@ -232,6 +235,11 @@ impl Endpoint {
     /// The peer's window as this sender sees it, bytes.
     pub(crate) const fn peer_window(&self) -> u64 {
         self.snd.snd_wnd
+    }
+
+    /// The shift by which it reads the peer's windows.
+    pub(crate) const fn peer_window_scale(&self) -> u8 {
+        self.snd.scale
     }
 
     /// The shift of the own window.

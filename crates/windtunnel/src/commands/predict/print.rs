@@ -32,6 +32,9 @@ fn error_sentence(answer: &PredictAnswer) -> String {
             error.p90 * 100.0,
             error.worst * 100.0
         ),
+        None if !answer.left_out.is_empty() => {
+            format!("{} How far it is off there is unknown.", answer.left_out.join(" "))
+        }
         None => format!(
             "The model was never compared with a kernel on such a path, or in such a workload; its error is taken as {:.0} %.",
             answer.least_gain * 100.0
@@ -105,6 +108,7 @@ fn least_gain(answer: &PredictAnswer) -> String {
         Some(error) if error.p90 < answer.least_gain => {
             format!("{:.0} %, the least that is worth a measurement", answer.least_gain * 100.0)
         }
+        None if !answer.left_out.is_empty() => format!("{:.0} %", answer.least_gain * 100.0),
         _ => "that".to_owned(),
     }
 }
@@ -113,6 +117,12 @@ fn advise(answer: &PredictAnswer, args: &PredictArgs) {
     let others = answer.arms.get(1..).unwrap_or_default();
     let more = least_gain(answer) + if answer.random { ", and than chance explains" } else { "" };
     if answer.candidates.is_empty() {
+        if !answer.left_out.is_empty() {
+            say!(
+                "In the model no setting gains more than {more}; only trials tell what they do here: windtunnel tune --lab."
+            );
+            return;
+        }
         if answer.random && answer.seeds == 1 {
             say!("One seed doesn't tell gains from chance: ask for more of them with --seeds.");
         } else if let Some(share) = answer.untried_buffer() {
