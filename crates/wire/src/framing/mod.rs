@@ -118,6 +118,25 @@ impl Framing {
         word::WORDS.iter()
     }
 
+    /// Where a word that also is a tunnel of its own was taken for the IP header that a tunnel needs: that tunnel's word, this one, and how to
+    /// write the other meaning.
+    pub(crate) fn carriers_by_tunnels(&self) -> Vec<(&str, &str, String)> {
+        let needs_carrier = |name: &str| {
+            let needs = |word: &Word| matches!(word.body, word::Body::Tunnel(_, word::Needs::Ip | word::Needs::Udp));
+            word::WORDS.iter().any(|word| word.name == name && needs(word))
+        };
+        let names: Vec<&str> = self.stack.text.split('+').collect();
+        let pairs = names.windows(2).filter(|pair| needs_carrier(pair[0]));
+        let inner = |name: &str| match name {
+            "6in4" => Some("ip6"),
+            "ipip" | "4in6" => Some("ip4"),
+            _ => None,
+        };
+        pairs
+            .filter_map(|pair| Some((pair[0], pair[1], format!("{}+{}+{}", pair[0], inner(pair[1])?, pair[1]))))
+            .collect()
+    }
+
     fn new(text: String, tunnels: Vec<Layer>, link: Link) -> Self {
         let steps = steps(&tunnels, None);
         let link_add = link.layers.iter().map(|layer| i64::from(layer.len())).sum();

@@ -58,7 +58,11 @@ pub enum FramingError {
 }
 
 fn did_you_mean(nearest: &[String]) -> String {
-    if nearest.is_empty() { String::new() } else { format!(" (did you mean {}?)", nearest.join(" or ")) }
+    if nearest.is_empty() {
+        "; `windtunnel overhead --list` shows all".to_owned()
+    } else {
+        format!(" (did you mean {}?)", nearest.join(" or "))
+    }
 }
 
 fn but_was(text: &str) -> String {

@@ -246,6 +246,9 @@ fn notes(
         (Some("ipip"), IpVersion::V6) => notes.push("ipip carries IPv4 only: --ip 4".to_owned()),
         _ => {}
     }
+    for (tunnel, carrier, other) in framing.carriers_by_tunnels() {
+        notes.push(format!("{carrier} was counted as the one IP header that carries {tunnel}: with a header of its own inside it, {other}"));
+    }
     let (least, rfc) = match request.ip {
         IpVersion::V4 => (LEAST_V4, "RFC 791 section 3.2"),
         IpVersion::V6 => (LEAST_V6, "RFC 8200 section 5"),

@@ -158,6 +158,23 @@ mod tests {
     }
 
     #[test]
+    fn a_tunnel_that_was_taken_for_the_header_of_another_one_is_said_so_with_the_way_to_write_both() {
+        let answer = |encap: &str| {
+            let request =
+                OverheadRequest { encap: encap.parse().unwrap(), ip: IpVersion::V6, ..OverheadRequest::default() };
+            overhead(&request).unwrap().notes.join("; ")
+        };
+        let note = "6in4 was counted as the one IP header that carries wireguard: with a header of its own inside it, wireguard+ip6+6in4";
+        assert!(answer("wireguard+6in4+ethernet").contains(note), "{}", answer("wireguard+6in4+ethernet"));
+        assert!(answer("gre+ipip").contains("gre+ip4+ipip"));
+        for clear in ["wireguard+ip6+6in4+ethernet", "6in4+ethernet", "wireguard+ethernet", "vxlan+udp+ip6"] {
+            assert!(!answer(clear).contains("was counted"), "{clear}");
+        }
+        let unknown = "gtp".parse::<Framing>().unwrap_err().to_string();
+        assert_eq!(unknown, "\"gtp\" is no layer that I know; `windtunnel overhead --list` shows all");
+    }
+
+    #[test]
     fn without_an_mtu_the_largest_that_fits_is_counted_and_the_best_one_fits_too() {
         let of = |encap: &str, link_mtu: &str| {
             let (encap, link_mtu) = (encap.parse().unwrap(), link_mtu.parse().unwrap());
