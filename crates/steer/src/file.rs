@@ -3,7 +3,8 @@
 use crate::TrafficOptions;
 use crate::options::one_or_many_texts;
 use serde::{Deserialize, Deserializer};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use wt_problem::Problem;
 
 /// What an experiment file holds: the options of an experiment, and what else `windtunnel traffic start` takes.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -40,11 +41,25 @@ impl BesideOptions {
 }
 
 impl TrafficFile {
+    /// Reads a file: TOML, with the names of the options.
+    ///
+    /// # Errors
+    /// A usage [`Problem`] that names the file, and the line or the option.
+    pub fn read(file: &Path) -> Result<Self, Problem> {
+        let bad = |why: String| {
+            Problem::usage(format!("{}: {why}", file.display())).hint(
+                "an experiment file has lines such as ports = [443], levels = [\"initcwnd=10,32\"], unit = \"prefix\", for = \"2h\"",
+            )
+        };
+        let text = wt_sys::file::read_text(file).map_err(|error| bad(error.to_string()))?;
+        Self::parse(&text).map_err(|error| bad(wt_units::shortened(error.to_string().trim()).replace('\n', " ")))
+    }
+
     /// Reads the text of a file.
     ///
     /// # Errors
     /// What isn't TOML, no option, or not of an option's grammar.
-    pub(crate) fn parse(text: &str) -> Result<Self, toml::de::Error> {
+    fn parse(text: &str) -> Result<Self, toml::de::Error> {
         let mut table: toml::Table = toml::from_str(text)?;
         let all = table.len();
         BesideOptions::NAMES.iter().for_each(|name| drop(table.remove(*name)));
@@ -83,6 +98,48 @@ fn share_or_text<'de, D: Deserializer<'de>>(from: D) -> Result<Option<f64>, D::E
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wt_traffic::{TrafficAllocation, TrafficUnit};
+
+    fn file(text: &str) -> Result<TrafficOptions, Problem> {
+        let folder = std::env::temp_dir().join(format!("wt-options-{}-{}", std::process::id(), text.len()));
+        std::fs::write(&folder, text).unwrap();
+        let read = TrafficFile::read(&folder);
+        std::fs::remove_file(&folder).unwrap();
+        read.map(|file| file.options)
+    }
+
+    #[test]
+    fn an_experiment_file_has_the_names_of_the_options_and_the_options_come_before_it() {
+        let text = "ports = [80, 443]\nlevels = [\"initcwnd=10,32\"]\nunit = \"connection\"\nepoch = \"5m\"\nburn-in = \"10s\"\n\
+                    allocations = \"mixed\"\nno-ramp = true\ninclude = [\"own-cc\"]\nfor = \"2h\"\n";
+        let flags = TrafficOptions { ports: vec![8080], epoch: Some("1m".to_owned()), ..TrafficOptions::default() };
+        let both = flags.or(file(text).unwrap());
+        let request = both.request().unwrap();
+        let config = &request.config;
+        assert_eq!(
+            (config.ports.as_slice(), config.epoch.as_secs(), config.unit),
+            (&[8080][..], 60, TrafficUnit::Connection)
+        );
+        assert_eq!((config.allocation, config.own_cc, config.administrator), (TrafficAllocation::Mixed, true, false));
+        assert_eq!(request.for_s, Some(7200.0));
+        assert_eq!(
+            both.command(),
+            "windtunnel traffic start --port 8080 --levels initcwnd=10,32 --unit connection --epoch 1m --burn-in 10s --for 2h \
+             --allocations mixed --include own-cc --no-ramp"
+        );
+    }
+
+    #[test]
+    fn a_file_with_a_word_that_is_no_option_is_refused_with_the_word() {
+        let one = file("port = 443\nlevels = [\"initcwnd=10,32\"]\n").unwrap();
+        assert_eq!(one.ports, [443]);
+        assert!(file("port = \"https\"\n").unwrap_err().to_string().contains("a port, or a list of them"));
+        let problem = file("ports = [80]\nlevel = [\"initcwnd=10,32\"]\n").unwrap_err().to_string();
+        assert!(problem.contains("level") && problem.contains("experiment file has lines"), "{problem}");
+        assert!(TrafficFile::read(Path::new("/nowhere.toml")).unwrap_err().to_string().contains("/nowhere.toml"));
+        let soon = TrafficOptions { epoch: Some("soon".to_owned()), ..TrafficOptions::default() };
+        assert!(soon.request().unwrap_err().to_string().contains("epoch"));
+    }
 
     #[test]
     fn a_file_holds_a_holdback_its_journal_and_one_list_of_levels_by_itself_as_the_command_line_does() {

@@ -1,10 +1,9 @@
-use crate::{BackendChoice, TrafficFile, TrafficRequest, arms_of_levels, identical_arms};
+use crate::{BackendChoice, TrafficRequest, arms_of_levels, identical_arms};
 use serde::de::value::SeqAccessDeserializer;
 use serde::de::{Error, IntoDeserializer as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::fmt::Write as _;
 use std::marker::PhantomData;
-use std::path::Path;
 use std::time::Duration;
 use utoipa::ToSchema;
 use wt_problem::Problem;
@@ -121,20 +120,6 @@ fn one_or_many_inclusions<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Traf
 }
 
 impl TrafficOptions {
-    /// The options of an experiment file, and what else it says: TOML, with the names of the options.
-    ///
-    /// # Errors
-    /// A usage [`Problem`] that names the file, and the line or the option.
-    pub fn read(file: &Path) -> Result<TrafficFile, Problem> {
-        let bad = |why: String| {
-            Problem::usage(format!("{}: {why}", file.display())).hint(
-                "an experiment file has lines such as ports = [443], levels = [\"initcwnd=10,32\"], unit = \"prefix\", for = \"2h\"",
-            )
-        };
-        let text = wt_sys::file::read_text(file).map_err(|error| bad(error.to_string()))?;
-        TrafficFile::parse(&text).map_err(|error| bad(wt_units::shortened(error.to_string().trim()).replace('\n', " ")))
-    }
-
     /// What is said here, and where nothing is said what `file` says.
     #[must_use]
     pub fn or(self, file: Self) -> Self {
@@ -248,50 +233,4 @@ impl TrafficOptions {
 /// A choice by the name that options and JSON have for it.
 fn word(choice: &impl Serialize) -> String {
     serde_json::to_value(choice).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn file(text: &str) -> Result<TrafficOptions, Problem> {
-        let folder = std::env::temp_dir().join(format!("wt-options-{}-{}", std::process::id(), text.len()));
-        std::fs::write(&folder, text).unwrap();
-        let read = TrafficOptions::read(&folder);
-        std::fs::remove_file(&folder).unwrap();
-        read.map(|file| file.options)
-    }
-
-    #[test]
-    fn an_experiment_file_has_the_names_of_the_options_and_the_options_come_before_it() {
-        let text = "ports = [80, 443]\nlevels = [\"initcwnd=10,32\"]\nunit = \"connection\"\nepoch = \"5m\"\nburn-in = \"10s\"\n\
-                    allocations = \"mixed\"\nno-ramp = true\ninclude = [\"own-cc\"]\nfor = \"2h\"\n";
-        let flags = TrafficOptions { ports: vec![8080], epoch: Some("1m".to_owned()), ..TrafficOptions::default() };
-        let both = flags.or(file(text).unwrap());
-        let request = both.request().unwrap();
-        let config = &request.config;
-        assert_eq!(
-            (config.ports.as_slice(), config.epoch.as_secs(), config.unit),
-            (&[8080][..], 60, TrafficUnit::Connection)
-        );
-        assert_eq!((config.allocation, config.own_cc, config.administrator), (TrafficAllocation::Mixed, true, false));
-        assert_eq!(request.for_s, Some(7200.0));
-        assert_eq!(
-            both.command(),
-            "windtunnel traffic start --port 8080 --levels initcwnd=10,32 --unit connection --epoch 1m --burn-in 10s --for 2h \
-             --allocations mixed --include own-cc --no-ramp"
-        );
-    }
-
-    #[test]
-    fn a_file_with_a_word_that_is_no_option_is_refused_with_the_word() {
-        let one = file("port = 443\nlevels = [\"initcwnd=10,32\"]\n").unwrap();
-        assert_eq!(one.ports, [443]);
-        assert!(file("port = \"https\"\n").unwrap_err().to_string().contains("a port, or a list of them"));
-        let problem = file("ports = [80]\nlevel = [\"initcwnd=10,32\"]\n").unwrap_err().to_string();
-        assert!(problem.contains("level") && problem.contains("experiment file has lines"), "{problem}");
-        assert!(TrafficOptions::read(Path::new("/nowhere.toml")).unwrap_err().to_string().contains("/nowhere.toml"));
-        let soon = TrafficOptions { epoch: Some("soon".to_owned()), ..TrafficOptions::default() };
-        assert!(soon.request().unwrap_err().to_string().contains("epoch"));
-    }
 }

@@ -278,7 +278,7 @@ impl StartArgs {
             identical: self.identical,
             comment: self.comment.clone(),
         };
-        let mut file = self.file.as_deref().map_or_else(|| Ok(TrafficFile::default()), TrafficOptions::read)?;
+        let mut file = self.file.as_deref().map_or_else(|| Ok(TrafficFile::default()), TrafficFile::read)?;
         let holdback = self.holdback.request(&mut file)?;
         let options = options.or(file.options);
         let journal = journal.map(Path::to_owned).or(file.journal);
