@@ -92,7 +92,7 @@ export type Answer = {
   lines: Array<string>;
   /** What was compared: `goodput`, `load time`; `before` and `after` are in the unit of `measured`. */
   measure: string;
-  /** Of what the link can carry at most, the share that the current settings reach; `null` where the link isn't known. */
+  /** Of what the link can carry at most, the share that the current settings reach; `null` where the link isn't known, or carries more than its description allows. */
   reached?: number | null;
   /** What to set, `initcwnd=32`; `null` where the current settings stay. */
   setting?: string | null;

@@ -2,14 +2,10 @@
 
 use super::TuneInputs;
 use super::answer::{AnswerHost, AnswerStep, CONFIRM};
+use super::apply::{SOME_TARGET, are_of_routes};
 use std::collections::BTreeMap;
 use wt_trial::Direction;
 use wt_units::{Knob, Recommendation, Role, Settings, Side};
-
-/// Whether all of them can be had by routes to all hosts.
-pub(super) fn are_of_routes(mut knobs: impl Iterator<Item = Knob>) -> bool {
-    knobs.all(|knob| knob.scopes().route && knob != Knob::Rwin)
-}
 
 impl TuneInputs<'_> {
     /// Where a knob acts for payload in this direction.
@@ -35,7 +31,7 @@ impl TuneInputs<'_> {
             // What only sockets or routes to some hosts can have needs their address; the rest holds for all.
             let on_routes = are_of_routes(settings.iter().map(|(knob, _)| knob));
             let first = addresses.first().map(String::as_str);
-            let target = first.unwrap_or(if on_routes { "default" } else { super::apply::SOME_TARGET }).to_owned();
+            let target = first.unwrap_or(if on_routes { "default" } else { SOME_TARGET }).to_owned();
             let targets = if addresses.is_empty() { vec![target] } else { addresses };
             let mut commands = Recommendation::commands(settings, role, &targets, self.id);
             if *host != AnswerHost::Here || commands.is_empty() {

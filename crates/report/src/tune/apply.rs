@@ -1,11 +1,15 @@
-use super::answer_steps::are_of_routes;
 use super::{PlanStep, TuneInputs};
 use wt_experiment::VerdictKind;
 use wt_trial::Direction;
-use wt_units::{Recommendation, Role, Settings};
+use wt_units::{Knob, Recommendation, Role, Settings};
 
 /// What stands for the address that only the user knows, after a rehearsal.
 pub(super) const SOME_TARGET: &str = "ADDRESS";
+
+/// Whether all of them can be had by routes to all hosts.
+pub(super) fn are_of_routes(mut knobs: impl Iterator<Item = Knob>) -> bool {
+    knobs.all(|knob| knob.scopes().route && knob != Knob::Rwin)
+}
 
 impl TuneInputs<'_> {
     /// The recommended settings, and what the host on which the experiment ran was; `None` unless something is shown to be faster.
