@@ -27,6 +27,7 @@ mod tunnel;
 
 pub use report::{FinishedExchange, FlowReport, Report};
 pub use run::Simulation;
-pub use spec::{Exchange, FlowSpec, Job, MAX_FLOWS, RelaySpec, SimError, SynChange};
+pub use segment::SynChange;
+pub use spec::{Exchange, FlowSpec, Job, MAX_FLOWS, RelaySpec, SimError};
 pub use tcp::{BufferTuning, StackConfig};
 pub use tunnel::{SimPath, SimTunnel};

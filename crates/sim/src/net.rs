@@ -10,8 +10,7 @@
 //! | `icmp_send`, ICMP_FRAG_NEEDED | 1191 §4 | [`Net::tell_too_big`] |
 //! | `ip_do_fragment`, `ip_defrag` | 791 §2.3, §3.2 | [`Net::fragment`], [`Net::is_whole`]: pieces that never come whole are forgotten without a timer |
 
-use crate::segment::{Segment, flag};
-use crate::spec::SynChange;
+use crate::segment::{Segment, SynChange, flag};
 use crate::tcp::{Endpoint, Out};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};

@@ -8,7 +8,6 @@
 //! |---|---|---|
 //! | `struct tcphdr`, `tcp_options_write` | 9293 §3.1, 7323 §3.2, 2018 §3 | [`Segment`], [`SynOptions`] |
 
-use crate::spec::SynChange;
 use wt_link::Packet;
 
 /// Bytes of an IPv4 header.
@@ -42,6 +41,25 @@ pub(crate) struct SynOptions {
     pub(crate) window_scale: Option<u8>,
     pub(crate) sack: bool,
     pub(crate) timestamps: bool,
+}
+
+/// What a hop on the path does to the options of a SYN that passes it. Options that aren't there stay away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SynChange {
+    /// It lets no larger MSS through, bytes.
+    ClampMss(u16),
+    /// It writes this MSS, bytes.
+    WriteMss(u16),
+    /// It writes this shift of the window.
+    WriteWindowScale(u8),
+    /// It overwrites the MSS by padding.
+    StripMss,
+    /// It overwrites the window scale.
+    StripWindowScale,
+    /// It overwrites "SACK permitted".
+    StripSack,
+    /// It overwrites the timestamps.
+    StripTimestamps,
 }
 
 impl SynOptions {

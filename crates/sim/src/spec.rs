@@ -49,25 +49,6 @@ pub enum SimError {
     },
 }
 
-/// What a hop on the path does to the options of a SYN that passes it. Options that aren't there stay away.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SynChange {
-    /// It lets no larger MSS through, bytes.
-    ClampMss(u16),
-    /// It writes this MSS, bytes.
-    WriteMss(u16),
-    /// It writes this shift of the window.
-    WriteWindowScale(u8),
-    /// It overwrites the MSS by padding.
-    StripMss,
-    /// It overwrites the window scale.
-    StripWindowScale,
-    /// It overwrites "SACK permitted".
-    StripSack,
-    /// It overwrites the timestamps.
-    StripTimestamps,
-}
-
 /// A request and its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exchange {
