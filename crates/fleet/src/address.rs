@@ -1,7 +1,7 @@
 //! `postgresql://USER@HOST:PORT/DATABASE`: as libpq writes it, with the same names of parameters, but stricter about TLS.
 
-use crate::client::Client;
-use crate::dial::{self, Patience};
+use crate::client::{Client, Patience};
+use crate::dial;
 use crate::tls;
 use postgres::Config;
 use postgres::config::{Host, SslMode};
@@ -233,22 +233,6 @@ impl StoreAddress {
     pub fn check_files(&self) -> Result<(), String> {
         if self.security == Security::Disable { Ok(()) } else { self.connector().map(drop) }
     }
-}
-
-/// An error of the driver with its causes, in one line.
-pub(crate) fn said(error: &postgres::Error) -> String {
-    if let Some(server) = error.as_db_error() {
-        return server.message().to_owned();
-    }
-    let mut parts = vec![error.to_string()];
-    let mut next = std::error::Error::source(error);
-    while let Some(cause) = next {
-        if !parts.iter().any(|part| part.contains(&cause.to_string())) {
-            parts.push(cause.to_string());
-        }
-        next = cause.source();
-    }
-    parts.join(": ")
 }
 
 fn after_scheme(text: &str) -> Option<&str> {

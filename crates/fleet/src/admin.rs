@@ -1,7 +1,7 @@
 //! The fleet as its owner sees it: who is in it, what is to be measured, how it stands.
 
-use crate::address::{StoreAddress, said};
-use crate::client::Client;
+use crate::address::StoreAddress;
+use crate::client::{Client, said};
 use crate::rollout::Rollout;
 use crate::turns::{TurnError, Turns};
 use crate::{PgJournal, store};

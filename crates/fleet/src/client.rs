@@ -1,6 +1,5 @@
 //! A connection to a server of PostgreSQL that waits for nobody for ever: a server that accepts and doesn't answer is away.
 
-use crate::dial::Patience;
 use crate::tls;
 use postgres::types::{ToSql, Type};
 use postgres::{Config, Connection, Error, NoTls, Row};
@@ -22,6 +21,15 @@ use wt_sys::clock::monotonic_ns;
 const WORK: Duration = Duration::from_secs(600);
 /// How long to wait at the end until a farewell is sent.
 const FAREWELL: Duration = Duration::from_secs(1);
+
+/// How long a server has.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Patience {
+    /// To let one in.
+    pub(crate) entry: Duration,
+    /// For each answer.
+    pub(crate) answer: Duration,
+}
 
 /// A connection over which one call follows the other.
 pub(crate) struct Client {
@@ -48,7 +56,7 @@ impl Client {
         let silence = Arc::new(Silence::new(patience.answer));
         let (client, link) = runtime.block_on(async {
             let greeted = async {
-                let stream = Watched::new(open.await?, Arc::clone(&silence));
+                let stream = WatchedStream::new(open.await?, Arc::clone(&silence));
                 Ok(match security {
                     None => linked(config.connect_raw(stream, NoTls).await?),
                     Some((connector, name)) => {
@@ -125,8 +133,24 @@ pub(crate) enum GreetingError {
     #[error("error connecting to server: {0}")]
     System(#[from] io::Error),
     /// It says so.
-    #[error("{}", crate::address::said(.0))]
+    #[error("{}", said(.0))]
     Server(#[from] Error),
+}
+
+/// An error of the driver with its causes, in one line.
+pub(crate) fn said(error: &Error) -> String {
+    if let Some(server) = error.as_db_error() {
+        return server.message().to_owned();
+    }
+    let mut parts = vec![error.to_string()];
+    let mut next = std::error::Error::source(error);
+    while let Some(cause) = next {
+        if !parts.iter().any(|part| part.contains(&cause.to_string())) {
+            parts.push(cause.to_string());
+        }
+        next = cause.source();
+    }
+    parts.join(": ")
 }
 
 /// What is done as a whole or, unless [`Transaction::commit`] is called, not at all.
@@ -289,7 +313,7 @@ fn nanos(time: Duration) -> u64 {
 /// A stream that fails once nothing has moved for too long.
 ///
 /// What is written counts while the other end acknowledges it: a slow uplink takes a while for a few megabytes.
-struct Watched<S> {
+struct WatchedStream<S> {
     stream: S,
     silence: Arc<Silence>,
     alarm: Pin<Box<Sleep>>,
@@ -297,7 +321,7 @@ struct Watched<S> {
     unacknowledged: u32,
 }
 
-impl<S: AsFd> Watched<S> {
+impl<S: AsFd> WatchedStream<S> {
     fn new(stream: S, silence: Arc<Silence>) -> Self {
         silence.heard();
         let alarm = Box::pin(tokio::time::sleep(silence.left()));
@@ -327,14 +351,14 @@ impl<S: AsFd> Watched<S> {
     }
 }
 
-impl<S: AsyncRead + AsFd + Unpin> AsyncRead for Watched<S> {
+impl<S: AsyncRead + AsFd + Unpin> AsyncRead for WatchedStream<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let said = Pin::new(&mut self.stream).poll_read(cx, buf);
         self.judge(cx, said)
     }
 }
 
-impl<S: AsyncWrite + AsFd + Unpin> AsyncWrite for Watched<S> {
+impl<S: AsyncWrite + AsFd + Unpin> AsyncWrite for WatchedStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         let said = Pin::new(&mut self.stream).poll_write(cx, buf);
         self.judge(cx, said)

@@ -1,6 +1,6 @@
 //! Connects to the first of a server's hosts that answers, as libpq does.
 
-use crate::client::{Client, GreetingError};
+use crate::client::{Client, GreetingError, Patience};
 use crate::tls;
 use postgres::Config;
 use postgres::config::{Host, LoadBalanceHosts, TargetSessionAttrs};
@@ -13,15 +13,6 @@ use wt_sys::tcp::KeepAlive;
 
 /// PostgreSQL's port.
 const PORT: u16 = 5432;
-
-/// How long a server has.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Patience {
-    /// To let one in.
-    pub(crate) entry: Duration,
-    /// For each answer.
-    pub(crate) answer: Duration,
-}
 
 /// One host of an address.
 enum Place {

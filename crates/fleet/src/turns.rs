@@ -6,8 +6,8 @@
 //! What this leaves out: fencing. No path refuses the packets of a host whose turn is over. Its own kernel ends the process that sends
 //! them (`held.rs`), also one that is stopped; a machine that sleeps through the end of its turn may send some before that.
 
-use crate::address::{StoreAddress, said};
-use crate::client::Client;
+use crate::address::StoreAddress;
+use crate::client::{Client, said};
 use postgres::types::Type;
 use std::time::Duration;
 

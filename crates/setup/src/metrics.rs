@@ -8,7 +8,6 @@ use serde::Deserialize as _;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::Path;
-use std::time::Duration;
 use wt_fleet::PgJournal;
 use wt_journal::{ExperimentSummary, Filter, Journal, SqliteJournal, State};
 use wt_traffic::HoldbackState;
@@ -23,9 +22,6 @@ const ACTIONS: [&str; 4] = ["set", "keep", "undecided", "failed"];
 
 /// Experiments on a server's connections among which the newest holdback is looked for.
 const HOLDBACKS: usize = 20;
-
-/// How long a server with a journal has for each answer: whoever scrapes waits.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What is told.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -84,7 +80,7 @@ pub fn metrics(journal: Option<&Path>, host: Option<&mut HostAccess>) -> String 
 fn journal_readings(journal: Option<&Path>) -> Option<JournalReadings> {
     if crate::journal::is_common(journal) {
         let address = crate::journal::store_address(journal?.to_str()?).ok()?;
-        let journal = PgJournal::open_to_read(&address.with_patience(PATIENCE)).ok()?;
+        let journal = PgJournal::open_to_read(&address.with_patience(crate::journal::SCRAPE)).ok()?;
         return readings_of(&journal, &|id| journal.last_trial_unix_us(id).ok().flatten());
     }
     let path = journal.map(Path::to_owned).or_else(|| wt_journal::default_path(|name| std::env::var_os(name)))?;

@@ -1,8 +1,8 @@
 use super::trials::{Batch, ended};
 use super::write::{ANOTHER, End, Head, Mark};
 use super::{PushStore, Trouble, TypedValue};
-use crate::address::{StoreAddress, said};
-use crate::client::Client;
+use crate::address::StoreAddress;
+use crate::client::{Client, said};
 use crate::rollout::{RolloutOrder, RolloutPhase, RolloutTask};
 use postgres::Row;
 use postgres::error::SqlState;

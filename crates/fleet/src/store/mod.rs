@@ -25,8 +25,8 @@ pub use agent::{AgentState, AgentStore, FleetIdentity, FleetJob, JobEnd};
 pub use trials::PushedTrials;
 pub(crate) use write::{ANOTHER, Mark, head_of};
 
-use crate::address::{StoreAddress, said};
-use crate::client::{Client, Transaction, TypedValue};
+use crate::address::StoreAddress;
+use crate::client::{Client, Transaction, TypedValue, said};
 use postgres::Row;
 use postgres::error::SqlState;
 use std::cell::RefCell;

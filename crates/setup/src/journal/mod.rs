@@ -27,6 +27,9 @@ use wt_journal::{Claim, Journal, JournalError, Owner, SqliteJournal};
 use wt_problem::Problem;
 use wt_sys::process::ProcessIdentity;
 
+/// How long a server with a journal has for each answer where somebody scrapes, and waits.
+pub(crate) const SCRAPE: Duration = Duration::from_secs(1);
+
 /// Who we are, for the journal.
 pub fn own_identity() -> Owner {
     let ProcessIdentity { pid, start_ticks, boot_id } = ProcessIdentity::own();

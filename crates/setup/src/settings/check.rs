@@ -160,7 +160,7 @@ pub(super) fn look(
     request: &CheckRequest,
 ) -> CheckReport {
     // Without a journal there are no later proofs.
-    let patience = request.offline.then_some(crate::metrics::PATIENCE);
+    let patience = request.offline.then_some(crate::journal::SCRAPE);
     let journal = crate::journal::open_as_it_stands(request.journal.as_deref(), patience);
     let mut seen = BTreeSet::new();
     let (mut verdicts, mut proofs) = (Vec::new(), Vec::new());
