@@ -275,9 +275,11 @@ fn outcome(spec: &TrialSpec, mut report: Report) -> TrialOutcome {
         scopes.insert(knob.name().to_owned(), "model".to_owned());
     }
     let (timestamps, sack, ecn) = flow.agreed;
+    // The largest IP packet, as the lab tells it: IPv4, TCP, and timestamps if they were agreed to.
+    let largest = flow.mss + 40 + if timestamps { 12 } else { 0 };
     let connection = ObservedConnection {
         mss: Some(u64::from(flow.mss)),
-        pmtu: Some(u64::from(flow.pmtu)),
+        pmtu: Some(u64::from(flow.pmtu.min(largest))),
         rwin_max: Some(flow.widest_window),
         window_scale: Some(flow.window_scale),
         sack,

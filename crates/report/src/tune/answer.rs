@@ -1,7 +1,7 @@
 //! The answer in four lines, the same for a terminal, a page, HTML and JSON: what to set and where, how sure that is, what to
 //! do now, where it is kept.
 
-use super::answer_words::{capital, direction_of, does, has_rivals, looks, plural};
+use super::answer_words::{capital, direction_of, does, has_rivals, is_far, looks, plural};
 use super::figures::counted_bps;
 use super::{DelayReport, GrantedKnob, LimitedBy, LimitsReport, TrialFigure, TuneInputs};
 use crate::words;
@@ -141,12 +141,8 @@ pub(super) struct AnswerInputs<'a> {
 impl AnswerInputs<'_> {
     /// Whether trials of the current settings scatter so much that this mean of theirs is far from what tables have of them.
     fn is_far_from_median(&self, mean: f64) -> bool {
-        is_far(mean, self.median)
+        is_far(mean, self.median, LARGE)
     }
-}
-
-fn is_far(mean: f64, median: Option<f64>) -> bool {
-    median.is_some_and(|median| (mean / median).ln().abs() > LARGE.ln_1p())
 }
 
 impl TuneInputs<'_> {
@@ -531,7 +527,7 @@ impl Answer {
 
     /// What `before` and `after` are called: an average where tables, whose `median` this is of the current settings, tell another figure.
     pub(crate) fn measure_beside(&self, measured: &TrialFigure, median: Option<f64>) -> String {
-        let far = self.unit == measured.unit && self.before.is_some_and(|mean| is_far(mean, median));
+        let far = self.unit == measured.unit && self.before.is_some_and(|mean| is_far(mean, median, LARGE));
         format!("{}{}", self.measure, if far { ", on average" } else { "" })
     }
 

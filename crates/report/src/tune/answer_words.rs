@@ -60,3 +60,8 @@ pub(super) fn capital(text: &str) -> String {
 pub(super) fn looks(label: &str) -> &'static str {
     if label.ends_with("settings") { "look" } else { "looks" }
 }
+
+/// Whether a mean differs from the median, where there is one, by more than this share.
+pub(super) fn is_far(mean: f64, median: Option<f64>, share: f64) -> bool {
+    median.is_some_and(|median| (mean / median).ln().abs() > share.ln_1p())
+}
