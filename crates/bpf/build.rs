@@ -8,7 +8,9 @@ fn main() {
     let out = PathBuf::from(std::env::var_os("OUT_DIR").unwrap_or_default());
     println!("cargo:rerun-if-changed={}", source.display());
     println!("cargo:rerun-if-changed={}", source.with_extension("h").display());
-    println!("cargo:rerun-if-changed={}", source.with_file_name("notes.h").display());
+    for beside in ["notes.h", "responses.h"] {
+        println!("cargo:rerun-if-changed={}", source.with_file_name(beside).display());
+    }
     println!("cargo:rerun-if-env-changed=WINDTUNNEL_CLANG");
     println!("cargo:rerun-if-env-changed=PATH");
     let clang = std::env::var("WINDTUNNEL_CLANG").unwrap_or_else(|_| "clang".to_owned());

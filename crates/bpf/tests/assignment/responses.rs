@@ -9,12 +9,16 @@ use wt_bpf::{ArmOptions, TrafficKnowledge, TrafficProgram, TrafficRecords};
 use wt_sys::tcp::{TcpInfo, reset_on_close, set_max_segment, set_receive_buffer, set_send_buffer};
 use wt_testing::require;
 
-/// Whether this kernel times responses; Linux 6.15 does.
-fn times_responses(program: &TrafficProgram) -> Result<(), String> {
+/// A listener all of whose connections are of one arm, with its program; or why this kernel times no responses, as Linux 6.15 does.
+fn timed() -> Result<(TcpListener, TrafficProgram), String> {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let program = TrafficProgram::attach(&rules(port, vec![ArmOptions::default()])).unwrap();
     match program.knows() {
-        TrafficKnowledge::Responses => Ok(()),
-        other => Err(format!("this kernel's programs know no more than {other:?}")),
+        TrafficKnowledge::Responses => program.set_epoch(4, &[1 << 32]),
+        other => return Err(format!("this kernel's programs know no more than {other:?}")),
     }
+    Ok((listener, program))
 }
 
 #[test]
@@ -23,11 +27,7 @@ fn each_response_of_a_connection_that_is_kept_open_is_timed_by_itself_and_one_th
     const THINKS: Duration = Duration::from_millis(150);
     require!("bpf", available());
     secluded(|| {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let mut program = TrafficProgram::attach(&rules(port, vec![ArmOptions::default()])).unwrap();
-        require!("responses", times_responses(&program));
-        program.set_epoch(4, &[1 << 32]);
+        let (listener, mut program) = require!("responses", timed());
         let mut client = connect([127, 0, 0, 1].into(), &listener);
         let (mut server, _) = listener.accept().unwrap();
         let sizes = [5_000_usize, 1, 70_000, 12_345];
@@ -93,11 +93,7 @@ fn both(program: &mut TrafficProgram, count: usize) -> TrafficRecords {
 fn a_client_that_asks_for_ever_is_told_of_no_more_than_sixty_four_times() {
     require!("bpf", available());
     secluded(|| {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let mut program = TrafficProgram::attach(&rules(port, vec![ArmOptions::default()])).unwrap();
-        require!("responses", times_responses(&program));
-        program.set_epoch(4, &[1 << 32]);
+        let (listener, mut program) = require!("responses", timed());
         let mut client = connect([127, 0, 0, 1].into(), &listener);
         let (mut server, _) = listener.accept().unwrap();
         for _ in 0..200 {
@@ -118,11 +114,7 @@ fn who_writes_and_waits_for_room_is_timed_from_where_it_began() {
     const SLOW: Duration = Duration::from_millis(400);
     require!("bpf", available());
     secluded(|| {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let mut program = TrafficProgram::attach(&rules(port, vec![ArmOptions::default()])).unwrap();
-        require!("responses", times_responses(&program));
-        program.set_epoch(4, &[1 << 32]);
+        let (listener, mut program) = require!("responses", timed());
         let mut client = connect([127, 0, 0, 1].into(), &listener);
         let (mut server, _) = listener.accept().unwrap();
         let reader = std::thread::spawn(move || {
@@ -186,11 +178,7 @@ fn follow(client: &mut TcpStream, server: &TcpStream, writer: &JoinHandle<()>, b
 fn a_body_whose_writer_waits_for_room_is_one_response_with_its_head_and_what_comes_after_a_pause_is_another() {
     require!("bpf", available());
     secluded(|| {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let mut program = TrafficProgram::attach(&rules(port, vec![ArmOptions::default()])).unwrap();
-        require!("responses", times_responses(&program));
-        program.set_epoch(4, &[1 << 32]);
+        let (listener, mut program) = require!("responses", timed());
         let (mut client, mut server) = small_buffers(&listener);
         let mut sizes = Vec::new();
         for round in 1..=2 {
@@ -231,11 +219,7 @@ fn a_connection_that_ends_while_its_server_waits_for_room_has_a_response_that_is
     const WAITS: Duration = Duration::from_millis(100);
     require!("bpf", available());
     secluded(|| {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let mut program = TrafficProgram::attach(&rules(port, vec![ArmOptions::default()])).unwrap();
-        require!("responses", times_responses(&program));
-        program.set_epoch(4, &[1 << 32]);
+        let (listener, mut program) = require!("responses", timed());
         for has_head in [true, false] {
             let (mut client, mut server) = small_buffers(&listener);
             let head = if has_head { fill(&mut server) } else { 0 };
