@@ -50,16 +50,22 @@ pub(crate) fn current(
     current
 }
 
-/// Why no socket can have this level: the way there bounds it to less.
-pub(crate) fn out_of_reach(knob: Knob, level: &Level, current: &Settings, device_mtu: u64) -> Option<String> {
+/// Why no socket can have this level: the way to `target` bounds it to less.
+pub(crate) fn out_of_reach(
+    (knob, level): (Knob, &Level),
+    current: &Settings,
+    device_mtu: u64,
+    target: Option<&Target>,
+) -> Option<String> {
     let (Level::Number(asked), most) = (level, current.number(knob)?) else { return None };
     let by_route = match knob {
         Knob::Mtu => most < device_mtu,
         Knob::Mss => true,
         _ => return None,
     };
-    let change = format!("windtunnel settings apply {knob}={asked} --to ADDRESS changes it");
-    let route = || format!("the route there has {knob} {most}: {change}, or compare from there on");
+    let to = target.map_or_else(|| "ADDRESS".to_owned(), |target| target.peer.ip().to_string());
+    let change = format!("windtunnel settings apply {knob}={asked} --to {to} changes it");
+    let route = || format!("the route there has {knob} {most}: {change}, or compare levels up to that");
     let device = || format!("the device takes at most {most} bytes");
     (*asked > most).then(|| if by_route { route() } else { device() })
 }
@@ -99,16 +105,16 @@ mod tests {
     #[test]
     fn what_a_route_bounds_is_out_of_reach_of_a_socket_and_the_route_is_named() {
         let current = settings(&[(Knob::Mtu, Level::Number(576)), (Knob::Mss, Level::Number(536))]);
-        let why = |knob, asked| out_of_reach(knob, &Level::Number(asked), &current, 1_500);
-        assert!(
-            why(Knob::Mtu, 1_000)
-                .unwrap()
-                .starts_with("the route there has mtu 576: windtunnel settings apply mtu=1000")
+        let target = Target::find("http://192.0.2.1/".parse().unwrap(), None, &Cancel::new()).unwrap();
+        let why = |knob, asked| out_of_reach((knob, &Level::Number(asked)), &current, 1_500, Some(&target));
+        assert_eq!(
+            why(Knob::Mtu, 1_000).unwrap(),
+            "the route there has mtu 576: windtunnel settings apply mtu=1000 --to 192.0.2.1 changes it, or compare levels up to that"
         );
         assert!(why(Knob::Mss, 1_000).unwrap().contains("mss 536"));
         assert_eq!((why(Knob::Mtu, 576), why(Knob::Mss, 500), why(Knob::Rwin, 1 << 20)), (None, None, None));
         let plain = settings(&[(Knob::Mtu, Level::Number(1_500))]);
-        let why = out_of_reach(Knob::Mtu, &Level::Number(9_000), &plain, 1_500).unwrap();
+        let why = out_of_reach((Knob::Mtu, &Level::Number(9_000)), &plain, 1_500, None).unwrap();
         assert_eq!(why, "the device takes at most 1500 bytes");
     }
 }

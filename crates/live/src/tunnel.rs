@@ -424,8 +424,8 @@ impl Tunnel for LiveTunnel {
     }
 
     fn check(&self, settings: &Settings) -> Result<(), TunnelError> {
-        let headers = self.config.targets.first().map_or(40, Target::headers);
-        let current = self.current();
+        let (target, current) = (self.config.targets.first(), self.current());
+        let headers = target.map_or(40, Target::headers);
         for (knob, level) in settings.iter().filter(|(_, level)| **level != Level::Auto) {
             let cannot = |why: &str| {
                 Err(TunnelError::CannotSet { tunnel: NAME, knob, level: level.clone(), why: why.to_owned() })
@@ -442,7 +442,7 @@ impl Tunnel for LiveTunnel {
             }
             match (knob, level) {
                 (_, Level::TimesMss(_) | Level::TimesMtu(_)) => return cannot("multiples must be in bytes first"),
-                _ if let Some(why) = out_of_reach(knob, level, &current, self.config.device_mtu) => {
+                _ if let Some(why) = out_of_reach((knob, level), &current, self.config.device_mtu, target) => {
                     return cannot(&why);
                 }
                 (Knob::Mtu, Level::Number(mtu)) if *mtu < if headers > 40 { 1_280 } else { headers + 88 } => {
