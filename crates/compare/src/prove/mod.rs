@@ -12,7 +12,7 @@ use rand::SeedableRng as _;
 use rand_chacha::ChaCha12Rng;
 use serde::{Deserialize, Serialize};
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
@@ -102,7 +102,7 @@ struct Proof<'a> {
     settings: &'a Settings,
     by: &'a ProvenBy,
     rounds: usize,
-    journal: Option<&'a std::path::Path>,
+    journal: Option<&'a Path>,
     /// Of a change that waits for its confirmation, by the monotonic clock, ns: until when rounds may take, and when it is put back.
     until_ns: Option<[u64; 2]>,
 }
@@ -459,6 +459,11 @@ mod tests {
         assert!(too_few(4, 7).contains("Fewer than 7 rounds can't show any"), "{}", too_few(4, 7));
     }
 
+    /// A proof in which the change is a file.
+    fn proof<'a>(by: &'a ProvenBy, settings: &'a Settings, rounds: usize, journal: Option<&'a Path>) -> Proof<'a> {
+        Proof { change: "1".to_owned(), what: "a file", settings, by, rounds, journal, until_ns: None }
+    }
+
     /// What is said of rounds of this ratio, each a little off.
     fn told(ratio: f64, rounds: usize) -> ProveAnswer {
         let config =
@@ -471,17 +476,8 @@ mod tests {
             let run = |arm| Observation::completed(arm, ONE_RUN, Duration::from_secs_f64(seconds(arm)));
             experiment.record(&order.into_iter().map(run).collect::<Vec<_>>()).unwrap();
         }
-        let by = ProvenBy::Command("x".to_owned());
-        let settings = Settings::new();
-        let proof = Proof {
-            change: "1".to_owned(),
-            what: "a file",
-            settings: &settings,
-            by: &by,
-            rounds,
-            journal: None,
-            until_ns: None,
-        };
+        let (by, settings) = (ProvenBy::Command("x".to_owned()), Settings::new());
+        let proof = proof(&by, &settings, rounds, None);
         answer(&proof, "x", &experiment.assessment(), [vec![0.4], vec![0.4 / ratio]], "")
     }
 
@@ -502,17 +498,8 @@ mod tests {
         let file = folder.path().join("on");
         std::fs::write(&file, "").unwrap();
         let by = ProvenBy::Command(format!("ON={}; {command}", file.display()));
-        let settings = Settings::new();
-        let journal = folder.path().join("journal");
-        let proof = Proof {
-            change: "1".to_owned(),
-            what: "a file",
-            settings: &settings,
-            by: &by,
-            rounds,
-            journal: Some(&journal),
-            until_ns: None,
-        };
+        let (settings, journal) = (Settings::new(), folder.path().join("journal"));
+        let proof = proof(&by, &settings, rounds, Some(&journal));
         let mut switch = |on: bool| {
             let done = if on { std::fs::write(&file, "") } else { std::fs::remove_file(&file) };
             done.map_err(|error| Problem::internal(error.to_string()))
