@@ -1,7 +1,7 @@
 use crate::{ExperimentConfig, JournalError};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
-use wt_trial::{PathFacts, Phase, Status, TrialOutcome, TrialRecord, TrialSpec};
+use wt_trial::{PathFacts, Phase, Status, TrialOutcome, TrialRecord, TrialSpec, TunnelKind, Workload};
 use wt_units::Settings;
 
 /// The number of a trial within its journal; never used twice.
@@ -179,6 +179,16 @@ impl StoredExperiment {
             Some(rest.split_once(':').map_or(rest, |(change, _)| change))
         };
         said.or_else(begun)
+    }
+
+    /// Whether its trials were uploads of a size that their receivers timed. Now their senders do, to the acknowledgement of the last
+    /// byte, which is half a round trip and more later: the two aren't put together. Servers that aren't ours never had the clock.
+    #[must_use]
+    pub fn has_receivers_clock(&self) -> bool {
+        let config = self.config.tune();
+        let is_ours = self.tunnel != TunnelKind::Live.name() || self.target.starts_with("wt://");
+        let workload = serde_json::from_value(config.said("workload"));
+        is_ours && workload.as_ref().is_ok_and(Workload::is_upload_of_size) && config.by_sender != Some(true)
     }
 }
 

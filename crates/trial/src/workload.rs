@@ -151,6 +151,12 @@ pub enum Scale {
 }
 
 impl Workload {
+    /// Whether it uploads a number of bytes: how long that took depends on whose clock it is timed by.
+    #[must_use]
+    pub fn is_upload_of_size(&self) -> bool {
+        matches!(self, Self::Bulk { direction: Direction::Up, amount: Amount::Size(_) })
+    }
+
     /// The word in flags and tables.
     #[must_use]
     pub fn name(&self) -> &'static str {

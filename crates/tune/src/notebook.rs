@@ -196,6 +196,7 @@ pub(crate) fn config(
         max_trials: rules.max_trials,
         weights: rules.weights.clone(),
         cells: Some(rules.cells.clone()).filter(|cells| !cells.is_empty()),
+        by_sender: plan.workload.is_upload_of_size().then_some(true),
         workload: Some(plan.workload.clone()),
         per_trial_us: Some(per_trial.as_micros() as u64),
         cool_down_us: Some(plan.cool_down.as_micros() as u64),

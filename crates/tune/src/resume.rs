@@ -33,6 +33,7 @@ pub(crate) fn run(request: &TuneRequest, key: &str, cancel: &Cancel, events: Sin
     no_longer_measured(request, &stored)?;
     let history = History::read(&journal, &stored)?;
     is_of_what_is_named(request, &stored)?;
+    has_clock_of_now(&stored)?;
     if stored.tunnel == TunnelKind::Live.name() {
         drop(journal);
         return open::again(request, &stored, cancel, events)?.resume(&stored, &history, events);
@@ -73,6 +74,18 @@ fn is_of_what_is_named(request: &TuneRequest, stored: &StoredExperiment) -> Resu
     Err(Problem::usage(format!("{} was run on {place}{}, not on {named}", stored.id, stored.target)).hint(format!(
         "leave {leave} away, or begin a new experiment; windtunnel journal list names those that there are"
     )))
+}
+
+/// Refuses an experiment whose uploads were timed by their receivers.
+fn has_clock_of_now(stored: &StoredExperiment) -> Result<(), Problem> {
+    if !stored.has_receivers_clock() {
+        return Ok(());
+    }
+    Err(Problem::usage(format!("the uploads of {} were timed by their receivers", stored.id))
+        .because(
+            "now their senders time them, to the acknowledgement of the last byte: the two don't make one experiment",
+        )
+        .hint(format!("begin a new experiment; windtunnel report {} tells what was found", stored.id)))
 }
 
 impl<T: Tunnel> Session<'_, T> {

@@ -69,6 +69,8 @@ pub struct ComparedExperiment {
     /// Its own name and those of the experiments that it continues, each with what its order was drawn from.
     #[serde(skip)]
     sessions: Vec<(String, u64)>,
+    #[serde(skip)]
+    has_receivers_clock: bool,
 }
 
 /// What came of a setting in one experiment, against its current settings.
@@ -126,6 +128,7 @@ impl ComparedExperiment {
             figure: None,
             links: links(journal, &stored.id)?,
             arms: stored.arms.clone(),
+            has_receivers_clock: stored.has_receivers_clock(),
             boot: stored.owner.boot_id.clone(),
             judged: Vec::new(),
             assessment: None,
@@ -205,6 +208,8 @@ impl ComparedExperiment {
         if let (Some(own), Some(others)) = (self.host_name(), other.host_name()) {
             unlike("host", own, others);
         }
+        let clock = |of: &Self| if of.has_receivers_clock { "their receiver" } else { "their sender" };
+        unlike("clock of the uploads", clock(self), clock(other));
         obstacles
     }
 

@@ -130,3 +130,23 @@ fn a_gain_that_tune_finds_too_little_to_recommend_is_no_recommendation_of_two_ex
         assert!(worth.text.starts_with(first) && !worth.settings[0].faster_by_little, "{}", worth.text);
     }
 }
+
+#[test]
+fn uploads_by_two_clocks_are_not_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("two.sqlite3");
+    let mut journal = SqliteJournal::open(&file).unwrap();
+    keep(&mut journal, "made", 1, |_, _| false);
+    for (id, by_sender) in [("whole", Some(true)), ("broken", None)] {
+        let mut stored = journal.load("made").unwrap();
+        let ExperimentConfig::Tune(tune) = &mut stored.config else { panic!("{:?}", stored.config) };
+        let workload = Workload::Bulk { direction: Direction::Up, amount: Amount::Size(wt_units::Bytes(1_000_000)) };
+        (tune.workload, tune.by_sender) = (Some(workload), by_sender);
+        stored.id = id.to_owned();
+        let trials = journal.trials("made", wt_journal::WithSamples::Yes).unwrap();
+        journal.import(&stored, &trials).unwrap();
+    }
+    let answer = compared(&file, false);
+    let because = "the clock of the uploads differs: their sender against their receiver";
+    assert!(!answer.comparable && answer.because.iter().any(|why| why == because), "{:?}", answer.because);
+}

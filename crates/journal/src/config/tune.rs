@@ -42,6 +42,9 @@ kept_object! {
         weights: Vec<f64>,
         /// What each trial did.
         workload: Workload,
+        /// Whether uploads of a size are timed by their sender, to the acknowledgement of the last byte; by their receiver where
+        /// nothing is said, in the lab, in the model and at servers of ours.
+        by_sender: bool,
         /// How long one takes with what is around it, µs.
         per_trial_us: u64,
         /// From one to the next, µs.

@@ -101,6 +101,33 @@ fn what_still_runs_is_reported_as_such_and_nobody_else_goes_on_with_it() {
 }
 
 #[test]
+fn uploads_of_a_size_that_their_receivers_timed_are_not_gone_on_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let request = TuneRequest {
+        direction: super::super::request::TrialDirection::Up,
+        workload: "bulk:size=200kB".parse().unwrap(),
+        ..request(folder.path(), "24 trials")
+    };
+    let now = begun(&request);
+    let mut journal = wt_setup::journal::open(request.journal.as_deref()).unwrap();
+    let mut stored = journal.load(&now.id).unwrap();
+    assert_eq!(has_clock_of_now(&stored).err(), None);
+    // As a version before wrote it.
+    let ExperimentConfig::Tune(tune) = &mut stored.config else { panic!("{:?}", stored.config) };
+    assert_eq!(tune.by_sender.take(), Some(true));
+    stored.id = "before".to_owned();
+    journal.import(&stored, &[]).unwrap();
+    drop(journal);
+    let again =
+        TuneRequest { resume: Some("before".to_owned()), journal: request.journal.clone(), ..TuneRequest::default() };
+    let Err(refused) = super::super::run(&again, &Cancel::new(), &mut |_| ()) else { panic!("it went on") };
+    assert_eq!(refused.what, "the uploads of before were timed by their receivers");
+    // Other servers never had the clock.
+    (stored.tunnel, stored.target) = ("live".to_owned(), "iperf3://192.0.2.1".to_owned());
+    assert_eq!(has_clock_of_now(&stored).err(), None);
+}
+
+#[test]
 fn every_trial_that_a_claim_of_less_delay_rests_on_is_in_the_tables() {
     let folder = tempfile::tempdir().unwrap();
     let request = request(folder.path(), "60 trials");
