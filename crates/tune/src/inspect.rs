@@ -100,11 +100,15 @@ pub(crate) fn reached(
     events: Sink<'_>,
 ) -> Result<(Target, InspectedPath), Problem> {
     let mut first = None;
-    for target in Target::candidates(url, v6, cancel).map_err(|error| unfound(&error))? {
+    let mut candidates = Target::candidates(url, v6, cancel).map_err(|error| unfound(&error))?.into_iter().peekable();
+    while let Some(target) = candidates.next() {
         match inspect(request, url, target.peer, cancel, events) {
             Ok(inspected) => return Ok((target, inspected)),
             Err(failure) => {
-                events(TuneEvent::note(&failure.what));
+                // The last one's is told by whoever asked.
+                if candidates.peek().is_some() {
+                    events(TuneEvent::note(&failure.what));
+                }
                 first = first.or(Some(failure));
             }
         }

@@ -151,6 +151,7 @@ pub(crate) fn session<'a>(
         return Err(Problem::stopped("stopped before anything was measured; nothing was journaled"));
     }
     // Of several, those that aren't there are passed over.
+    let passes_over = named.len() > 1;
     for ProfileRemote { url, comment } in named {
         let mut found = Target::find(url.clone(), v6, cancel).map_err(|error| unfound(&error));
         if first_found.is_none() && found.is_ok() {
@@ -163,7 +164,9 @@ pub(crate) fn session<'a>(
             Ok(target) => targets.push(target.commented(comment)),
             Err(failure) if failure.fault == Fault::Stopped => return Err(failure),
             Err(failure) => {
-                events(TuneEvent::note(&failure.what));
+                if passes_over {
+                    events(TuneEvent::note(&failure.what));
+                }
                 last = failure;
             }
         }
