@@ -87,6 +87,25 @@ pub struct ServeAnswer {
     pub clients: Vec<String>,
 }
 
+/// What one client may have a day. None of something would let nobody test, which looks like a used-up quota to each client.
+fn quota(request: &ServeRequest, time: Option<Duration>) -> Result<Quota, Problem> {
+    let nothing = [
+        ("quota_bytes", request.quota_bytes == Some(0)),
+        ("quota_time", time.is_some_and(|time| time.is_zero())),
+        ("quota_tests", request.quota_tests == Some(0)),
+    ];
+    if let Some((name, _)) = nothing.iter().find(|(_, is_nothing)| *is_nothing) {
+        return Err(Problem::usage(format!("a {name} of 0 lets nobody test"))
+            .hint("leave it out for the usual bound, or name what one client may have a day"));
+    }
+    let usual = Quota::default();
+    Ok(Quota {
+        bytes: request.quota_bytes.unwrap_or(usual.bytes),
+        time: time.unwrap_or(usual.time),
+        tests: request.quota_tests.unwrap_or(usual.tests),
+    })
+}
+
 /// Serves until somebody cancels, and then until running tests are done; `listening` is called when it begins, `draining` when it ends.
 ///
 /// # Errors
@@ -106,6 +125,7 @@ pub fn serve(
     let (longest, drain) = (seconds("max_time_s", request.max_time_s)?, seconds("drain_s", request.drain_s)?);
     let time = request.quota_time_s.map(|time| seconds("quota_time_s", time)).transpose()?;
     apart(request)?;
+    let quota = quota(request, time)?;
     let (key, is_new) = key(request.key_file.as_deref(), request.new_key)?;
     let sockets = listeners(&request.listen)?;
     let in_the_way = |failure: Problem| match failure.cause {
@@ -114,17 +134,12 @@ pub fn serve(
     };
     let metrics = request.metrics.map(|address| listen(address).map_err(in_the_way)).transpose()?;
     let (congestion_controls, _loaded) = controls(request.cc.as_deref())?;
-    let usual = Quota::default();
     let config = ServeConfig {
         key: key.clone(),
         max_tests: request.max_tests as usize,
         max_waiting: request.max_waiting as usize,
         longest,
-        quota: Quota {
-            bytes: request.quota_bytes.unwrap_or(usual.bytes),
-            time: time.unwrap_or(usual.time),
-            tests: request.quota_tests.unwrap_or(usual.tests),
-        },
+        quota,
         congestion_controls,
     };
     let serve = Serve::start(sockets, config).map_err(|error| Problem::environment(error.to_string()))?;
@@ -370,6 +385,31 @@ mod tests {
         ] {
             assert_eq!(told(listen, metrics), Ok(()), "{listen:?} {metrics}");
         }
+    }
+
+    #[test]
+    fn a_quota_of_nothing_is_refused() {
+        let told = |change: &dyn Fn(&mut ServeRequest)| {
+            let mut request = ServeRequest::default();
+            change(&mut request);
+            let time = request.quota_time_s.map(Duration::from_secs_f64);
+            quota(&request, time).map(|quota| (quota.bytes, quota.tests)).map_err(|problem| problem.what)
+        };
+        let usual = Quota::default();
+        assert_eq!(told(&|_| ()), Ok((usual.bytes, usual.tests)));
+        assert_eq!(told(&|request| request.quota_tests = Some(1)), Ok((usual.bytes, 1)));
+        assert_eq!(
+            told(&|request| request.quota_tests = Some(0)),
+            Err("a quota_tests of 0 lets nobody test".to_owned())
+        );
+        assert_eq!(
+            told(&|request| request.quota_bytes = Some(0)),
+            Err("a quota_bytes of 0 lets nobody test".to_owned())
+        );
+        assert_eq!(
+            told(&|request| request.quota_time_s = Some(0.0)),
+            Err("a quota_time of 0 lets nobody test".to_owned())
+        );
     }
 
     #[test]
