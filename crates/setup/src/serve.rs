@@ -96,7 +96,7 @@ fn quota(request: &ServeRequest, time: Option<Duration>) -> Result<Quota, Proble
     ];
     if let Some((name, _)) = nothing.iter().find(|(_, is_nothing)| *is_nothing) {
         return Err(Problem::usage(format!("a {name} of 0 lets nobody test"))
-            .hint("leave it out for the usual bound, or name what one client may have a day"));
+            .hint("leave it out for no bound, or name what one client may have a day"));
     }
     let usual = Quota::default();
     Ok(Quota {
