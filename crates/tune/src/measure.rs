@@ -14,7 +14,7 @@ use wt_forecast::Expectation;
 use wt_journal::{ExperimentConfig, TuneConfig};
 use wt_problem::Problem;
 use wt_setup::Budget;
-use wt_trial::{TrialRecord, TrialSpec, Tunnel};
+use wt_trial::{TrialRecord, TrialSpec, Tunnel, TunnelKind};
 use wt_units::format_minutes;
 
 /// An experiment that has been run, with its verdict not yet written down.
@@ -86,7 +86,9 @@ impl<T: Tunnel> Session<'_, T> {
         }
         let most = experiment.trials_left().unwrap_or(0);
         self.announce(prepared, &plan, most, events);
-        let until_ns = until_ns.or_else(|| Some(wt_sys::clock::monotonic_ns() + self.time()?.as_nanos() as u64));
+        let is_identical = self.request.identical.is_some();
+        let most_time = self.time().or_else(|| time_in_lab(self.request.budget, self.tunnel.kind(), is_identical));
+        let until_ns = until_ns.or_else(|| Some(wt_sys::clock::monotonic_ns() + most_time?.as_nanos() as u64));
         let mut driver = Driver {
             tunnel: &mut self.tunnel,
             notebook: &mut notebook,
@@ -134,6 +136,35 @@ impl<T: Tunnel> Session<'_, T> {
         }
         if let Some(bytes) = self.expected_bytes(plan, most) {
             events(TuneEvent::note(bytes));
+        }
+    }
+}
+
+/// The time after which no round begins in a lab that wouldn't be over: a tenth more than was asked for, since what its trials take
+/// besides their transfers is known once they are run. A model's trials take none, and the method is tested on itself in whole
+/// experiments.
+fn time_in_lab(budget: Option<Budget>, kind: TunnelKind, is_identical: bool) -> Option<Duration> {
+    match budget {
+        Some(Budget::Time(time)) if kind == TunnelKind::Lab && !is_identical => Some(time.saturating_add(time / 10)),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_is_kept_in_the_lab_too_but_not_by_a_model_or_where_the_method_is_tested_on_itself() {
+        let minute = Some(Budget::Time(Duration::from_secs(60)));
+        assert_eq!(time_in_lab(minute, TunnelKind::Lab, false), Some(Duration::from_secs(66)));
+        for (budget, kind, is_identical) in [
+            (minute, TunnelKind::Sim, false),
+            (minute, TunnelKind::Lab, true),
+            (Some(Budget::Trials(60)), TunnelKind::Lab, false),
+            (None, TunnelKind::Lab, false),
+        ] {
+            assert_eq!(time_in_lab(budget, kind, is_identical), None, "{budget:?} {kind:?}");
         }
     }
 }
