@@ -221,7 +221,8 @@ impl HostAccess {
             Some(program) => program.clone(),
             None => std::env::current_exe().map_err(|error| Problem::internal(format!("this program: {error}")))?,
         };
-        let units = units(request, &program.display().to_string(), &change, timed);
+        let folder = request.by.is_some().then(here).transpose()?;
+        let units = units(request, &program.display().to_string(), &change, timed, folder.as_deref());
         Ok(ScheduleAnswer { schema_version: 1, change, units })
     }
 }
@@ -280,7 +281,28 @@ fn is_unit(name: &str) -> bool {
         && prefix.chars().all(is_allowed)
 }
 
-fn units(request: &ScheduleRequest, program: &str, change: &str, timed: [String; 2]) -> Vec<ScheduleUnit> {
+/// The folder from which names count in a command.
+fn here() -> Result<String, Problem> {
+    let folder = std::env::current_dir().map_err(|error| Problem::environment(format!("this folder: {error}")))?;
+    let text = folder.to_str().filter(|text| !text.contains(char::is_control) && *text == text.trim_end());
+    text.map(str::to_owned).ok_or_else(|| {
+        Problem::usage(format!("no unit can be started in {}", folder.display()))
+            .hint("type it in another folder, and name files from / on in the command")
+    })
+}
+
+/// Whether something is in a folder of temporary files, of which a unit with `PrivateTmp` sees one of its own.
+fn is_temporary(path: &str) -> bool {
+    ["/tmp", "/var/tmp"].iter().any(|folder| std::path::Path::new(path).starts_with(folder))
+}
+
+fn units(
+    request: &ScheduleRequest,
+    program: &str,
+    change: &str,
+    timed: [String; 2],
+    folder: Option<&str>,
+) -> Vec<ScheduleUnit> {
     let name = format!("windtunnel-again-{change}");
     let journal = request.journal.as_ref().map_or_else(|| JOURNAL.to_owned(), |path| path.display().to_string());
     let state = request.state_dir.as_ref().map(|folder| folder.display().to_string());
@@ -305,18 +327,31 @@ fn units(request: &ScheduleRequest, program: &str, change: &str, timed: [String;
     if let Some(unit) = &request.on_failure {
         let _ = writeln!(service, "OnFailure={}", unit.replace('%', "%%"));
     }
-    let _ = write!(service, "\n[Service]\nType=oneshot\nExecStart={}\nExecStart={}\n", line(&prove), line(&check));
+    service.push_str("\n[Service]\nType=oneshot\n");
+    if let Some(folder) = folder {
+        // Where the command was typed: names of files in it count from there.
+        let _ = writeln!(service, "WorkingDirectory={}", folder.replace('%', "%%"));
+    }
+    let _ = write!(service, "ExecStart={}\nExecStart={}\n", line(&prove), line(&check));
     if let Some(file) = &request.textfile {
         // Also when the gain is gone, which is what monitoring is to hear of.
         let file = file.display().to_string();
         let _ = writeln!(service, "ExecStopPost=-{}", line(&["metrics", "--textfile", &file, "--journal", &journal]));
     }
+    let textfile = request.textfile.as_ref().map(|file| file.display().to_string());
+    let named = [Some(program), Some(&journal), folder, state.as_deref(), textfile.as_deref()];
+    let in_command =
+        request.by.iter().flat_map(|command| command.split(|c: char| c.is_whitespace() || "'\"=:<>".contains(c)));
+    let sees_temporary = named.into_iter().flatten().chain(in_command).any(is_temporary);
     // The change is taken out of the kernel and put back: what is to be written must stay writable.
     service.push_str(
         "# SIGTERM ends the round, and puts the change back in force.\nTimeoutStartSec=2h\nTimeoutStopSec=2min\nNice=10\n\
-         NoNewPrivileges=yes\nPrivateTmp=yes\nProtectSystem=full\nProtectClock=yes\nProtectKernelLogs=yes\n\
+         NoNewPrivileges=yes\nProtectSystem=full\nProtectClock=yes\nProtectKernelLogs=yes\n\
          RestrictSUIDSGID=yes\nLockPersonality=yes\n",
     );
+    if !sees_temporary {
+        service.push_str("PrivateTmp=yes\n");
+    }
     let TimeWindow { begins, lasts } = request.between;
     let days = Weekday::ALL.into_iter().filter(|day| request.days.contains(day)).map(Weekday::name);
     let days: Vec<&str> = days.collect();
@@ -426,7 +461,7 @@ mod tests {
             );
         }
         let state = ScheduleRequest { state_dir: Some("/srv/changes".into()), ..ScheduleRequest::default() };
-        let state = units(&state, "/usr/bin/windtunnel", "3", ["--by".to_owned(), "true".to_owned()]);
+        let state = units(&state, "/usr/bin/windtunnel", "3", ["--by".to_owned(), "true".to_owned()], None);
         let lines = state[0].content.lines().filter(|line| line.starts_with("Exec"));
         assert!(lines.clone().count() == 2 && lines.clone().all(|line| line.ends_with(" --state-dir /srv/changes")));
         let here = std::env::current_dir().unwrap();
@@ -448,7 +483,9 @@ mod tests {
             ..ScheduleRequest::default()
         };
         let timed = ["--url".to_owned(), "https://h/f".to_owned()];
-        let [service, timer] = &units(&request, "/usr/bin/windtunnel", "3", timed)[..] else { panic!("two units") };
+        let [service, timer] = &units(&request, "/usr/bin/windtunnel", "3", timed, None)[..] else {
+            panic!("two units")
+        };
         assert!(timer.content.contains("OnCalendar=Mon,Thu *-*-* 23:00:00\nRandomizedDelaySec=300min\n"));
         let lines: Vec<&str> = service.content.lines().filter(|line| line.starts_with("Exec")).collect();
         let journal = "--journal /root/.local/share/windtunnel/journal.sqlite3";
@@ -464,5 +501,22 @@ mod tests {
             (service.name.as_str(), timer.name.as_str()),
             ("windtunnel-again-3.service", "windtunnel-again-3.timer")
         );
+    }
+
+    #[test]
+    fn a_command_runs_where_it_was_typed_and_sees_temporary_files_that_it_names() {
+        let service = |by: &str, folder: &str| {
+            let request = ScheduleRequest { by: Some(by.to_owned()), ..ScheduleRequest::default() };
+            let timed = ["--by".to_owned(), by.to_owned()];
+            units(&request, "/usr/bin/windtunnel", "3", timed, Some(folder))[0].content.clone()
+        };
+        let plain = service("scp big.bin 192.0.2.1:/dev/null", "/srv/50% full");
+        assert!(plain.contains("\nWorkingDirectory=/srv/50%% full\n") && plain.contains("PrivateTmp=yes"), "{plain}");
+        for (by, folder) in [("sh t.sh", "/tmp/job"), ("cp '/var/tmp/a' /dev/null", "/srv"), ("x --to=/tmp/a", "/srv")]
+        {
+            let seen = service(by, folder);
+            assert!(!seen.contains("PrivateTmp"), "{seen}");
+        }
+        assert!(service("cp /tmpfiles/a /dev/null", "/srv").contains("PrivateTmp=yes"));
     }
 }
