@@ -190,6 +190,10 @@ impl<'a> Page<'a> {
             let code = if arm.state == ArmState::NotSet { "9;2" } else { "1;32" };
             lines.push(if chosen || arm.state == ArmState::NotSet { self.paint(&line, code) } else { line });
         }
+        let has_delay = |columns: &[(u8, Vec<String>)]| columns.iter().any(|(_, cells)| cells[0] == "delay");
+        if has_delay(&all) && !has_delay(&columns) {
+            lines.extend(self.delays(&arms));
+        }
         let shows_intervals = columns.iter().any(|(_, cells)| cells[0].ends_with("interval"));
         if shows_intervals && r.arms.iter().any(|arm| arm.is_ranked() && arm.interval().starts_with('~')) {
             lines.push(self.paint("~ estimate, not yet proven", "2"));
@@ -200,6 +204,13 @@ impl<'a> Page<'a> {
             lines.push(format!("and {} more, in --json and --html", r.arms.len() - MOST_ROWS));
         }
         lines
+    }
+
+    /// The delay of each setting, where the table has no room for it.
+    fn delays(&self, arms: &[(usize, &Arm)]) -> Vec<String> {
+        let known = |arm: &Arm| Some(format!("{} {}", clean(&arm.label), words::milliseconds(arm.delay_us? as u64)));
+        let known: Vec<String> = arms.iter().filter_map(|(_, arm)| known(arm)).collect();
+        wrap(&format!("Delay, for which the table has no room: {}.", known.join(", ")), self.width, 2)
     }
 
     /// Two settings, each alone and both together.

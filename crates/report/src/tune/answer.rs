@@ -418,11 +418,11 @@ impl TuneInputs<'_> {
         if let Some(arm) = a.compared().find(|arm| arm.doubtful) {
             let label = self.label(arm.arm);
             let both = || std::iter::once(arm).chain(a.arms.first());
-            let interrupted = both().any(|arm| arm.interrupted > 0) && both().all(|arm| arm.spoilt == 0);
-            let why = if interrupted {
-                "a trial was interrupted, and its round counts as lost: more rounds can make up for it"
-            } else {
-                "too many attempts of one of the two were refused or spoilt to say so"
+            let lost = |what| format!("{what}, and its round counts as lost: more rounds can make up for it");
+            let why = match both().map(|arm| arm.spoilt).sum() {
+                0_usize if both().any(|arm| arm.interrupted > 0) => lost("a trial was interrupted"),
+                1 => lost("an attempt was refused or spoilt"),
+                _ => "too many attempts of one of the two were refused or spoilt to say so".to_owned(),
             };
             return format!(" {label} {} faster, but {why}.", looks(&label));
         }

@@ -172,3 +172,23 @@ fn what_is_ruled_out_is_ruled_out_of_those_that_could_be_set() {
     assert_eq!(one.verdict.answer.action, AnswerAction::Keep, "{:#?}", one.verdict.answer);
     assert!(one.verdict.text.contains("cc=vegas couldn't be set: nothing is said of it."), "{}", one.verdict.text);
 }
+
+#[test]
+fn one_spoilt_attempt_isnt_too_many_and_one_command_goes_on() {
+    let told = |spoilt: usize| {
+        let mut story = one(with(Knob::Mtu, Level::Number(1_400)), 2.0, 4.0, 0.02, 12).run();
+        let a = &mut story.assessment;
+        (a.kind, a.pick, a.gain_at_most, a.stop) = (VerdictKind::NoDifference, 0, None, Some(StopReason::Budget));
+        (a.arms[1].doubtful, a.arms[1].spoilt) = (true, spoilt);
+        // As if nothing had been spoilt.
+        let need = wt_experiment::NeededRounds { gain: 0.05, rounds: 13, more_rounds: 1, more_trials: 2 };
+        a.needed = vec![need];
+        Case::lab("", story).report()
+    };
+    let report = told(1);
+    let answer = &report.verdict.answer;
+    assert!(answer.lines[0].contains("an attempt was refused or spoilt, and its round counts as lost"), "{answer:#?}");
+    let go_on: Vec<&String> = report.next.iter().filter(|line| line.contains("--resume")).collect();
+    assert!(go_on.len() == 1 && go_on[0].ends_with(&answer.steps[0].command), "{go_on:?} {:?}", answer.steps);
+    assert!(told(2).verdict.answer.lines[0].contains("too many attempts"));
+}

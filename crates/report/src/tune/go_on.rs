@@ -28,6 +28,10 @@ impl TuneInputs<'_> {
             undecided && !a.lacks_candidates() && (a.needed.is_empty() || a.needed.iter().any(|n| is_open(n.gain)));
         let gain = a.needed.iter().find(|n| n.more_rounds > 0 && n.more_trials <= 2_000 && is_open(n.gain));
         match gain {
+            // The same as what the answer says: so many attempts that came to nothing aren't in what is needed.
+            Some(_) if a.kind != VerdictKind::Faster && self.is_doubtful() => {
+                next.push(format!("Undecided. Continue with: {}", self.go_on(&[])));
+            }
             Some(n) if a.kind != VerdictKind::Faster => next.push(format!(
                 "A gain of {:.0} %, if there is one, shows after about {} more trials: {}",
                 measured.change_percent(1.0 + n.gain).abs(),
@@ -53,7 +57,7 @@ impl TuneInputs<'_> {
     pub(super) fn go_on(&self, records: &[&TrialRecord]) -> String {
         // Who is ahead but for attempts that came to nothing needs about as many again that don't.
         let again = self.assessment.trials.max(10);
-        if self.assessment.compared().any(|arm| arm.doubtful) {
+        if self.is_doubtful() {
             return self.go_on_for(&format!("\"{again} trials\""));
         }
         let wanted = self.assessment.needed.iter().map(|n| n.more_trials).filter(|more| (1..=2_000).contains(more));
@@ -61,6 +65,11 @@ impl TuneInputs<'_> {
         let wanted = wanted.min().map(|more| if ends_interrupted(records) { more.max(again) } else { more });
         let budget = wanted.map_or_else(|| "10min".to_owned(), |more| format!("\"{more} trials\""));
         self.go_on_for(&budget)
+    }
+
+    /// Whether a setting is ahead but for attempts that came to nothing.
+    fn is_doubtful(&self) -> bool {
+        self.assessment.compared().any(|arm| arm.doubtful)
     }
 
     /// What goes on with it for so long, or runs another one.

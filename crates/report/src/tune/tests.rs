@@ -512,3 +512,20 @@ fn no_column_of_a_page_is_cut() {
     let print = style.split("@media print").nth(1).unwrap();
     assert!(print.contains(".scroll { overflow: visible; } th, td { white-space: normal; }"), "{print}");
 }
+
+#[test]
+fn the_delay_of_each_setting_is_told_where_the_table_has_no_room_for_it() {
+    let mut report = faster();
+    for (arm, delay) in report.arms.iter_mut().zip([98_700.0, 22_400.0]) {
+        arm.delay_us = Some(delay);
+    }
+    let wide = report.to_terminal(120, false);
+    assert!(wide.contains("  delay  ") && !wide.contains("has no room"), "{wide}");
+    let narrow = report.to_terminal(60, false);
+    let told = narrow.split_once("Delay, for which the table has no room: ").unwrap().1;
+    let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        told.starts_with(&format!("{} 98.7 ms, {} 22.4 ms", report.arms[0].label, report.arms[1].label)),
+        "{narrow}"
+    );
+}
