@@ -23,7 +23,7 @@ pub(crate) struct ComparisonArgs {
     /// One JSON object
     #[arg(long)]
     pub(crate) json: bool,
-    /// In which unit rates are written
+    /// In which unit rates are written; congestion controls are told in kB/s where none is chosen
     #[arg(long, value_enum, default_value_t)]
     pub(crate) units: RateUnit,
     /// Also write a self-contained page with the pictures

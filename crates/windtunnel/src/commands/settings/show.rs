@@ -1,6 +1,6 @@
 //! `settings show` on the terminal.
 
-use crate::edge::{Problem, say};
+use crate::edge::{self, Problem, say};
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use wt_host::{Adapter, KnobRow, Report, RouteRow, Severity};
 
@@ -93,7 +93,7 @@ pub(super) fn print(report: &Report, chosen: Option<&Adapter>, all: bool) {
     let head = ["setting", "value", "origin", "clamped or managed by"].map(str::to_owned).to_vec();
     let wanted = report.knobs.iter().filter(|row| all || IMPORTANT.contains(&row.key) && row.value.is_some());
     let rows: Vec<Vec<String>> = std::iter::once(head).chain(wanted.map(setting)).collect();
-    say!("\n{}", wt_report::table(&rows, &[]).join("\n"));
+    say!("\n{}", settings(rows, edge::room()).join("\n"));
     routes(&report.routes, all);
     if !report.managers.is_empty() {
         say!("\nManaged by {}", report.managers.join(", "));
@@ -158,6 +158,19 @@ fn routes(routes: &[RouteRow], all: bool) {
     }
 }
 
+/// Settings with what clamps or manages them beside them; in a table of its own where there is no room for it.
+fn settings(rows: Vec<Vec<String>>, width: usize) -> Vec<String> {
+    let whole = wt_report::table(&rows, &[]);
+    if whole.iter().all(|line| line.chars().count() <= width) {
+        return whole;
+    }
+    let notes = rows.iter().filter(|row| row.last().is_some_and(|note| !note.is_empty()));
+    let notes: Vec<Vec<String>> = notes.map(|row| vec![row[0].clone(), row[row.len() - 1].clone()]).collect();
+    let rest: Vec<Vec<String>> = rows.into_iter().map(|row| row[..row.len() - 1].to_vec()).collect();
+    let parts = [wt_report::table(&rest, &[]), wt_report::table(&notes, &[])];
+    parts.join(&[String::new()][..])
+}
+
 fn setting(row: &KnobRow) -> Vec<String> {
     let value = row.value.as_ref().map_or_else(|| "-".to_owned(), ToString::to_string);
     let origin = match (&row.origin.file, row.origin.line) {
@@ -170,4 +183,27 @@ fn setting(row: &KnobRow) -> Vec<String> {
     let clamp = row.clamped_by.as_ref().map(ToString::to_string);
     let notes: Vec<&str> = [&clamp, &row.managed_by].into_iter().filter_map(|note| note.as_deref()).collect();
     vec![row.key.to_owned(), value, origin, notes.join("; ")]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::settings;
+
+    #[test]
+    fn what_clamps_a_setting_is_never_under_another_heading() {
+        let rows = || {
+            [
+                ["setting", "value", "origin", "clamped by"],
+                ["rwin", "16777216", "kernel-default", "net.core.rmem_max=4194304"],
+                ["sack", "on", "kernel-default", ""],
+            ]
+            .map(|row| row.map(str::to_owned).to_vec())
+            .to_vec()
+        };
+        let wide = settings(rows(), 80);
+        assert!(wide.len() == 3 && wide[1].ends_with("kernel-default  net.core.rmem_max=4194304"), "{wide:#?}");
+        let narrow = settings(rows(), 50);
+        assert_eq!(narrow[3..], ["", "setting  clamped by", "rwin     net.core.rmem_max=4194304"], "{narrow:#?}");
+        assert!(narrow[1].ends_with("kernel-default"), "{narrow:#?}");
+    }
 }
