@@ -1,6 +1,9 @@
-use crate::commands::trace::lines;
+use crate::commands::trace::lines_of;
 use wt_prober::path::{PathAnswer, RttAnswer};
 use wt_units::BitsPerSecond;
+
+/// Why round trips weren't counted: only UDP was answered.
+const RATIONED: &str = "unknown: only UDP is answered, by errors whose number is limited; name an open port (HOST:443), or run it as root, by pings";
 
 /// The screen.
 pub(super) fn text(answer: &PathAnswer) -> String {
@@ -27,7 +30,7 @@ pub(super) fn text(answer: &PathAnswer) -> String {
     rows.extend(measured(answer));
     let mut text: String = rows.iter().map(|(name, value)| format!("{name:<18} {value}\n")).collect();
     text.push_str("hops\n");
-    for line in lines(&answer.route.hops) {
+    for line in lines_of(&answer.route.hops, answer.count.is_none()) {
         text.push_str(&line);
         text.push('\n');
     }
@@ -49,6 +52,8 @@ fn measured(answer: &PathAnswer) -> Vec<(&'static str, String)> {
             .cut_after
             .map_or(String::new(), |seconds| format!("; {} packets, for no more than {seconds} s", count.sent));
         rows.push(("loss", format!("{loss}, {reordered} of {} reordered{cut}", count.answered)));
+    } else {
+        rows.push(("RTT, loss, rate", RATIONED.to_owned()));
     }
     rows.extend(narrowest(answer).map(|text| ("narrowest link", text)));
     if let (Some(bdp), Some(initcwnd)) = (answer.bdp_bytes, answer.initcwnd) {

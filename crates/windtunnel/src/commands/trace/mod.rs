@@ -6,7 +6,7 @@ mod args;
 mod print;
 
 pub(crate) use args::TraceArgs;
-pub(crate) use print::lines;
+pub(crate) use print::lines_of;
 
 use crate::cli::forms::say_json;
 use crate::cli::signals::cancel_on_signals;

@@ -48,11 +48,16 @@ fn address(answer: &TraceAnswer) -> String {
 }
 
 /// The hops, a line each.
-pub(crate) fn lines(hops: &[TraceHopAnswer]) -> Vec<String> {
+pub(super) fn lines(hops: &[TraceHopAnswer]) -> Vec<String> {
+    lines_of(hops, false)
+}
+
+/// The same; where the answers are `rationed`, what isn't answered isn't called lost.
+pub(crate) fn lines_of(hops: &[TraceHopAnswer], rationed: bool) -> Vec<String> {
     let behind = |index: usize| &hops[index + 1..];
     // Who loses packets loses those for hops behind it, too.
     let passes = |hop: &TraceHopAnswer, behind: &[TraceHopAnswer]| behind.iter().any(|other| other.loss < hop.loss);
-    hops.iter().enumerate().map(|(index, hop)| line(hop, passes(hop, behind(index)))).collect()
+    hops.iter().enumerate().map(|(index, hop)| line(hop, rationed || passes(hop, behind(index)))).collect()
 }
 
 /// One hop as a line; what it doesn't answer isn't lost where it passes on what hops behind it do.
@@ -115,6 +120,8 @@ mod tests {
         assert_eq!(ended, ["answers 1 of 10", "answers 0 of 10", ""]);
         let ended: Vec<String> = ends(&told([10, 5, 5]));
         assert_eq!(ended, ["", "50 % lost", "50 % lost"], "what is lost from a hop on is lost");
+        let ended: Vec<String> = ends(&lines_of(&[hop(1, 10), hop(2, 5)], true));
+        assert_eq!(ended, ["", "answers 5 of 10"], "what answers are limited to says nothing of losses");
     }
 
     #[test]
