@@ -1,9 +1,11 @@
+use crate::scope::Scope;
 use std::net::IpAddr;
 use std::time::Duration;
 use wt_host::{
     ApplyOptions, CheckpointId, GuardCommand, Plan, PlanError, RealSystem, Request, Store, Survey, TxnError,
 };
-use wt_sys::SysError;
+use wt_sys::{SysError, process};
+use wt_trial::TunnelError;
 use wt_units::{Knob, Level, Settings};
 
 /// After a trial should have been over for so long, the guard puts everything back, whatever has become of us.
@@ -50,6 +52,23 @@ pub(crate) struct ChangeInForce {
     id: Option<CheckpointId>,
     /// What the kernel says.
     pub(crate) granted: Settings,
+}
+
+/// Refuses what this process may never set, before anything is sent.
+///
+/// # Errors
+/// [`TunnelError::Environment`] for settings of routes and of the whole host without `CAP_NET_ADMIN`.
+pub(crate) fn may_set(scope: Scope) -> Result<(), TunnelError> {
+    if !matches!(scope, Scope::Route | Scope::Host) || process::has_capability(process::CAP_NET_ADMIN) {
+        return Ok(());
+    }
+    Err(TunnelError::Environment {
+        why: "settings of routes and of the whole host need CAP_NET_ADMIN over this network namespace".to_owned(),
+        remedy: Some(
+            "the same command with sudo; knobs that one socket takes need no privilege: rwin, mtu, mss, ttl; for uploads cc and sndbuf"
+                .to_owned(),
+        ),
+    })
 }
 
 /// A change that waits, and what to do.
@@ -138,4 +157,19 @@ fn patiently<T>(mut what: impl FnMut() -> Result<T, ChangeError>) -> Result<T, C
         }
     }
     what()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_a_privilege_is_refused_before_anything_is_sent() {
+        let privileged = process::has_capability(process::CAP_NET_ADMIN);
+        for (scope, may) in
+            [(Scope::Socket, true), (Scope::RemoteHost, true), (Scope::Route, privileged), (Scope::Host, privileged)]
+        {
+            assert_eq!(may_set(scope).is_ok(), may, "{scope:?}");
+        }
+    }
 }

@@ -1,4 +1,4 @@
-use crate::change::{ChangeError, ChangeInForce, Changer, InTheWay, Place};
+use crate::change::{ChangeError, ChangeInForce, Changer, InTheWay, Place, may_set};
 use crate::in_force::{self, out_of_reach};
 use crate::lost::{self, LostNetwork};
 use crate::manners::{Manners, clock, leave_alone};
@@ -438,7 +438,7 @@ impl Tunnel for LiveTunnel {
                 Ok(Scope::Route) if self.config.changer.is_none() => {
                     return cannot("a route to the target can't be changed here");
                 }
-                Ok(_) => {}
+                Ok(scope) => may_set(scope)?,
             }
             match (knob, level) {
                 (_, Level::TimesMss(_) | Level::TimesMtu(_)) => return cannot("multiples must be in bytes first"),
