@@ -1,8 +1,10 @@
 use super::beside::SharedWithFlow;
+use super::words::percent;
 use crate::path::ComparedPath;
 use serde::Serialize;
 use wt_report::Chart;
 use wt_trial::bulk::{BulkMetrics, Recovery};
+use wt_units::change;
 
 /// What comes out of congestion controls side by side.
 #[derive(Debug, Serialize)]
@@ -120,6 +122,14 @@ pub struct AgainstFirst {
     pub low: f64,
     /// Its upper end.
     pub high: f64,
+}
+
+impl std::fmt::Display for AgainstFirst {
+    /// The change with its interval: `+268 % (-55 to +1200)`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let [ratio, low, high] = [self.ratio, self.low, self.high].map(|ratio| change(percent(ratio), 0));
+        write!(f, "{ratio} % ({low} to {high})")
+    }
 }
 
 /// A picture.

@@ -172,6 +172,17 @@ mod tests {
     }
 
     #[test]
+    fn the_page_has_the_gain_and_what_was_retransmitted_before_single_runs() {
+        let answer = assessed(&[control("slow", &[500, 520, 480, 510]), control("fast", &[20, 30, 10, 25])]);
+        let against = answer.algorithms[1].against_first.unwrap().to_string();
+        assert!(against.starts_with("+5 % (+"), "{against}");
+        let html = answer.html();
+        let at = |text: &str| html.find(text).unwrap_or_else(|| panic!("{text} isn't in {html}"));
+        assert!(at("against the first") < at("retransmitted") && at("retransmitted") < at("single runs"));
+        assert!(html.contains(&against), "{against}");
+    }
+
+    #[test]
     fn trials_that_were_never_back_after_a_loss_count_and_those_without_a_loss_dont() {
         let told = |medians: &[Option<Option<f64>>]| {
             let mut control = control("a", &vec![20; medians.len()]);

@@ -10,14 +10,15 @@ impl ControlsAnswer {
         let head = [
             "congestion control",
             &goodput,
-            "single runs",
+            "against the first",
+            "retransmitted",
+            "p95 queue, ms",
             "100 kB in, s",
             "1 MB in, s",
             "90 % of the path in, s",
             "T90, s",
             "back in, s",
-            "p95 queue, ms",
-            "retransmitted",
+            "single runs",
         ];
         let number = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value:.1}"));
         let precise = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value:.2}"));
@@ -26,20 +27,25 @@ impl ControlsAnswer {
             vec![
                 one.label.clone(),
                 goodput_figure(one.goodput.mean),
-                one.goodput.runs.iter().map(|goodput| goodput_of_run(*goodput)).collect::<Vec<_>>().join(" "),
+                one.against_first.map_or_else(|| "–".to_owned(), |against| against.to_string()),
+                one.retransmit_share.map_or_else(|| "–".to_owned(), |share| format!("{:.1} %", share * 100.0)),
+                number(one.p95_queue_ms),
                 precise(one.first_100kb_s),
                 precise(one.first_1mb_s),
                 precise(one.t90_path_s),
                 number(one.t90_s),
                 number(one.recovery_s),
-                number(one.p95_queue_ms),
-                one.retransmit_share.map_or_else(|| "–".to_owned(), |share| format!("{:.1} %", share * 100.0)),
+                one.goodput.runs.iter().map(|goodput| goodput_of_run(*goodput)).collect::<Vec<_>>().join(" "),
             ]
         }));
         let mut text = vec![self.verdict.text.clone()];
         text.extend(Some(self.verdict.start.clone()).filter(|start| !start.is_empty()));
         text.extend(self.disturbance_lines());
         text.extend(self.thrown_away());
+        if self.algorithms.iter().any(|one| one.against_first.is_some()) {
+            let means = "Goodput is the mean of all trials; against the first stands the geometric mean of what each round shows.";
+            text.push(means.to_owned());
+        }
         let page = Page {
             title: "Congestion controls compared".to_owned(),
             about: format!(

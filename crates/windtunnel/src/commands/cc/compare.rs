@@ -9,10 +9,8 @@ use clap::Args;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use wt_compare::controls::{
-    self, ControlResult, ControlsAnswer, ControlsRequest, DisturbanceKind, goodput_figure, goodput_of_run,
-    goodput_unit, percent,
+    self, ControlResult, ControlsAnswer, ControlsRequest, DisturbanceKind, goodput_figure, goodput_of_run, goodput_unit,
 };
-use wt_units::change;
 
 /// How large the pictures are, pixels.
 const SIZE: (u32, u32) = (900, 420);
@@ -178,10 +176,7 @@ fn row(one: &ControlResult) -> Vec<String> {
     let runs = one.goodput.runs.iter().copied();
     let spread = runs.fold((f64::INFINITY, 0.0_f64), |(low, high), rate| (low.min(rate), high.max(rate)));
     let number = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value:.1}"));
-    let against = one.against_first.map_or_else(String::new, |a| {
-        let [ratio, low, high] = [a.ratio, a.low, a.high].map(|ratio| change(percent(ratio), 0));
-        format!("{ratio} % ({low} to {high})")
-    });
+    let against = one.against_first.map_or_else(String::new, |against| against.to_string());
     let ends = (goodput_of_run(spread.0), goodput_of_run(spread.1));
     let goodput = format!("{} ({}–{})", goodput_figure(one.goodput.mean), ends.0, ends.1);
     let queue = format!("{} ms", number(one.p95_queue_ms));
