@@ -246,7 +246,9 @@ fn text_of_a_key(path: &Path) -> std::io::Result<String> {
 /// A usage [`Problem`] that names the file.
 pub fn read_key(path: &Path) -> Result<SharedKey, Problem> {
     let named = |error: &dyn std::fmt::Display| Problem::usage(format!("{}: {error}", path.display()));
-    let text = text_of_a_key(path).map_err(|error| named(&error))?;
+    let text = text_of_a_key(path).map_err(|error| {
+        named(&error).hint("write a file with the key alone: what windtunnel serve showed before the @ of its address")
+    })?;
     text.parse()
         .map_err(|error| named(&error).hint("the file holds the key and nothing else, as windtunnel serve keeps it"))
 }

@@ -84,13 +84,24 @@ pub enum ProveEvent {
         /// How long it took.
         seconds: f64,
     },
+    /// So few rounds were asked for that they can show no difference.
+    TooFew {
+        /// How many can.
+        fewest: usize,
+    },
 }
 
 impl fmt::Display for ProveEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self::Run { round, with_change, seconds } = self;
-        let label = if *with_change { "with" } else { "without" };
-        write!(f, "round {round}: {label} the change {seconds:.3} s")
+        match self {
+            Self::Run { round, with_change, seconds } => {
+                let label = if *with_change { "with" } else { "without" };
+                write!(f, "round {round}: {label} the change {seconds:.3} s")
+            }
+            Self::TooFew { fewest } => {
+                write!(f, "so few rounds can show no difference, however large it is: --rounds {fewest} or more can")
+            }
+        }
     }
 }
 
@@ -209,6 +220,9 @@ fn rounds(
     // What is small counts here as what is large does, and faster as slower: the change is made already.
     config.relevant = 0.0;
     let fewest = fewest_rounds(&Config { max_trials: None, ..config.clone() }).ok().flatten().unwrap_or(0);
+    if request.rounds < fewest {
+        events(ProveEvent::TooFew { fewest });
+    }
     let mut experiment = Experiment::new(config).map_err(|error| Problem::usage(error.to_string()))?;
     let mut rng = ChaCha12Rng::seed_from_u64(monotonic_ns());
     let mut times: [Vec<f64>; 2] = [Vec::new(), Vec::new()];
@@ -521,6 +535,27 @@ mod tests {
         assert!(on && answer.slower && answer.verdict == VerdictKind::NoDifference, "{answer:?}");
         let shown = answer.text.split_once("(evidence ").unwrap().1.split(' ').next().unwrap();
         assert!(answer.text.starts_with("It is SLOWER") && shown.parse::<f64>().unwrap() >= 20.0, "{}", answer.text);
+    }
+
+    #[test]
+    fn rounds_too_few_to_show_anything_are_said_to_be_before_the_first_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let (by, settings, journal) =
+            (ProvenBy::Command("true".to_owned()), Settings::new(), folder.path().join("journal"));
+        let told = |rounds: usize, cancel: &Cancel| {
+            let mut events = Vec::new();
+            let proof = proof(&by, &settings, rounds, Some(&journal));
+            drop(proved_by(&proof, &mut |_| Ok(()), &mut |event| events.push(event), cancel));
+            events
+        };
+        let first = told(2, &Cancel::new())[0];
+        assert!(
+            matches!(first, ProveEvent::TooFew { fewest: 7 }) && first.to_string().contains("--rounds 7"),
+            "{first}"
+        );
+        let stopped = Cancel::new();
+        stopped.cancel();
+        assert_eq!(told(7, &stopped), []);
     }
 
     #[test]

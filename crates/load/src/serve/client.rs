@@ -159,7 +159,11 @@ impl<'a> Session<'a> {
         if !read_exactly(&mut wire, &mut answer, monotonic_ns() + REPLY.as_nanos() as u64)? {
             return Err(FetchError::Refused { why: NO_GREETING.to_owned(), pause: None });
         }
-        Ok(Self { wire, secure: hello.finish(&answer).map_err(broken)? })
+        let other = |error| {
+            let why = "the server has another key, or it is no windtunnel server";
+            FetchError::Never(format!("the key exchange failed ({error}): {why}"))
+        };
+        Ok(Self { wire, secure: hello.finish(&answer).map_err(other)? })
     }
 
     pub(super) fn ask(&mut self, ask: &[u8]) -> Result<(), FetchError> {

@@ -24,11 +24,16 @@ pub(crate) struct Forms {
 }
 
 impl Forms {
-    /// Refuses one file for two forms.
+    /// Refuses one file for two forms, and standard output for any of them.
     ///
     /// # Errors
     /// A usage [`Problem`].
     pub(crate) fn check(&self) -> Result<(), Problem> {
+        if [&self.html, &self.csv].into_iter().flatten().any(|file| file.as_os_str() == "-") {
+            return Err(Problem::usage("- is no name of a file here").hint(
+                "name one; on standard output --json has all of it, and windtunnel journal export EXPERIMENT --format csv the trials",
+            ));
+        }
         match (&self.html, &self.csv) {
             (Some(html), Some(csv)) if html == csv => {
                 Err(Problem::usage(format!("{} can't be the page and the table", html.display()))
@@ -84,4 +89,23 @@ pub(crate) fn give<T: serde::Serialize>(answer: &T, json: bool, print: impl FnOn
         print(answer);
     }
     Ok(Exit::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Forms;
+
+    #[test]
+    fn standard_output_and_one_file_for_two_forms_are_refused() {
+        let forms = |html: Option<&str>, csv: Option<&str>| {
+            let [html, csv] = [html, csv].map(|file| file.map(Into::into));
+            Forms { full: false, json: false, units: Default::default(), html, csv }
+                .check()
+                .map_err(|problem| problem.what)
+        };
+        assert_eq!(forms(Some("a.html"), Some("a.csv")), Ok(()));
+        assert_eq!(forms(None, Some("-")), Err("- is no name of a file here".to_owned()));
+        assert_eq!(forms(Some("-"), None), Err("- is no name of a file here".to_owned()));
+        assert!(forms(Some("a"), Some("a")).is_err());
+    }
 }
