@@ -3,6 +3,7 @@
 use super::error::{ColumnRole, SheetError};
 use super::names::{BetterDirection, GOOD, TIMES, has_word, words};
 use super::sheet::Sheet;
+use super::trials::ARM;
 use crate::classic::{Better, Square, Table, TableError};
 use std::collections::HashMap;
 
@@ -21,13 +22,14 @@ const OUTCOMES: [&str; 12] = [
     "latency",
     "duration",
 ];
-/// Columns of our own tables of trials that are no settings, whatever begins with `started` besides; and one that only those have, with
-/// the names of settings beside it.
+/// Columns of our own tables of trials that are no settings, whatever begins with `started` besides; and those that name
+/// settings.
 const OF_TRIALS: [&str; 4] = ["order", "trial", "elapsed_us", "bytes"];
-const ARM: &str = "arm";
 const SETTINGS: [&str; 2] = ["label", "settings"];
 /// Words that make a column a block.
 const BLOCKS: [&str; 9] = ["block", "series", "round", "run", "day", "session", "replicate", "rep", "pass"];
+/// So many columns that take no part are told one by one.
+const SINGLY: usize = 4;
 /// More levels than this are a list, not an experiment.
 const MOST_LEVELS: usize = 64;
 
@@ -211,7 +213,11 @@ fn unused(sheet: &Sheet, used: &[usize]) -> Vec<String> {
         "" => format!("{} (without a name)", i + 1),
         name => name.to_owned(),
     });
-    names.map(|name| format!("column {name} takes no part")).collect()
+    let names: Vec<String> = names.collect();
+    if names.len() > SINGLY {
+        return vec![format!("columns {} take no part", names.join(", "))];
+    }
+    names.into_iter().map(|name| format!("column {name} takes no part")).collect()
 }
 
 /// One outcome in each row.

@@ -22,6 +22,8 @@ mod names;
 mod paths;
 /// A CSV file.
 mod sheet;
+/// Our own tables of trials.
+mod trials;
 
 pub use answer::{
     BlockedAnswer, BlockedDesign, DesignKind, FactorLevels, GroupDescription, GroupedAnovas, GroupedAnswer,
@@ -57,13 +59,15 @@ pub struct TableRequest {
 /// # Errors
 /// [`SheetError`], which names line and column of what is wrong.
 pub fn analyse_table(input: impl Read, request: &TableRequest) -> Result<TableAnswer, SheetError> {
-    let sheet = sheet::Sheet::read(input, &request.file)?;
+    let mut sheet = sheet::Sheet::read(input, &request.file)?;
+    let left_out = trials::keep_rounds(&mut sheet);
     if request.columns.values.is_empty()
         && let Some(answer) = paths::answer(&sheet)
     {
         return answer.map(TableAnswer::Paths);
     }
-    let Design { kind, value, better, notes } = design::recognise(&sheet, &request.columns)?;
+    let Design { kind, value, better, mut notes } = design::recognise(&sheet, &request.columns)?;
+    notes.splice(..0, left_out);
     let outcome = Outcome { value, better, notes };
     let mut rng = ChaCha12Rng::seed_from_u64(request.seed);
     Ok(match kind {
@@ -146,6 +150,27 @@ mod tests {
     fn of(text: &str) -> Result<TableAnswer, SheetError> {
         let request = TableRequest { file: "t.csv".into(), columns: NamedColumns::default(), seed: 1 };
         analyse_table(text.as_bytes(), &request)
+    }
+
+    #[test]
+    fn of_our_own_tables_the_trials_of_rounds_count_against_the_current_settings() {
+        let mut text = "trial,phase,round,order,arm,label,status,goodput_bps,bytes\n".to_owned();
+        text += "1,pilot,0,0,0,current,completed,999,1\n2,warm-up,0,0,0,current,completed,998,1\n";
+        for round in 1..=6 {
+            // Drawn so that the current settings come last, and in each round one attempt was spoilt.
+            let at = |arm: u32, label: &str, status: &str, rate: u32| {
+                format!("{round}{arm},round,{round},1,{arm},{label},{status},{rate},1\n")
+            };
+            text += &at(1, "rwin=8192", "invalid", 0);
+            text += &at(1, "rwin=8192", "incomplete", 500 + round);
+            text += &at(0, "current", "completed", 1000 + round);
+        }
+        let Ok(TableAnswer::Blocked(answer)) = of(&text) else { panic!("{:?}", of(&text)) };
+        let told = serde_json::to_value(&answer).unwrap();
+        assert_eq!(told["design"]["levels"], serde_json::json!(["current", "rwin=8192"]), "{told:#}");
+        assert_eq!(told["design"]["blocks"].as_array().map(Vec::len), Some(6), "{told:#}");
+        let left_out = "8 of 20 rows are left out: pilots, warm-ups, and attempts in which nothing was measured";
+        assert_eq!(told["notes"][0], left_out, "{told:#}");
     }
 
     #[test]

@@ -90,6 +90,14 @@ impl Sheet {
         Ok(())
     }
 
+    /// Keeps these rows alone, in this order.
+    pub(super) fn keep(&mut self, rows: &[usize]) {
+        for column in &mut self.columns {
+            column.cells = rows.iter().map(|row| std::mem::take(&mut column.cells[*row])).collect();
+        }
+        self.lines = rows.iter().map(|row| self.lines[*row]).collect();
+    }
+
     pub(super) fn rows(&self) -> usize {
         self.lines.len()
     }
