@@ -17,13 +17,21 @@ pub struct FTest {
 }
 
 impl FTest {
-    fn new(numerator: f64, df1: f64, denominator: f64, df2: f64) -> Self {
+    /// Of sums of squares; `rounding` is what they may be where there is nothing.
+    fn new((numerator, df1): (f64, f64), (denominator, df2): (f64, f64), rounding: f64) -> Self {
         let f = (numerator / df1) / (denominator / df2);
         // Rounding leaves a little where there is nothing; then neither F nor p means anything.
-        let empty = denominator <= 1e-24 * (numerator + denominator) || denominator <= 0.0;
+        let empty = denominator <= (1e-24 * (numerator + denominator)).max(rounding);
         let f = (f.is_finite() && !empty).then_some(f);
         Self { f, p: f.map(|f| distributions::f_tail(f, df1, df2)).filter(|p| p.is_finite()), df1, df2 }
     }
+}
+
+/// The largest sum of squares about means that rounding alone leaves of values that are the same: a mean of n values may be off by n
+/// roundings of the largest.
+fn rounding<'a>(values: impl IntoIterator<Item = &'a f64>) -> f64 {
+    let (n, most) = values.into_iter().fold((0.0, 0.0f64), |(n, most), value| (n + 1.0, most.max(value.abs())));
+    n * (n * f64::EPSILON * most).powi(2)
 }
 
 /// One-way analysis of variance of groups of any size; `None` with fewer than two groups or without replication.
@@ -37,7 +45,8 @@ pub fn one_way_anova(groups: &[&[f64]]) -> Option<FTest> {
     let within: f64 = groups.iter().map(|g| squares(g)).sum();
     let grand = mean(&all);
     let between: f64 = groups.iter().map(|g| g.len() as f64 * (mean(g) - grand).powi(2)).sum();
-    Some(FTest::new(between, (groups.len() - 1) as f64, within, (all.len() - groups.len()) as f64))
+    let (df1, df2) = ((groups.len() - 1) as f64, (all.len() - groups.len()) as f64);
+    Some(FTest::new((between, df1), (within, df2), rounding(&all)))
 }
 
 /// The analysis of variance of a table in complete blocks.
@@ -100,7 +109,9 @@ pub fn blocked_anova(table: &Table) -> Option<BlockedAnova> {
     let df = (k - 1) * (b - 1);
     let mse = ss_error / df as f64;
     let ms_blocks = ss_blocks / (bf - 1.0);
-    let levels = FTest::new(ss_levels, kf - 1.0, ss_error, df as f64);
+    let rounding = rounding(table.rows().flatten());
+    let test = |ss: f64, count: f64| FTest::new((ss, count - 1.0), (ss_error, df as f64), rounding);
+    let levels = test(ss_levels, kf);
     let efficiency = ((bf - 1.0) * ms_blocks + bf * (kf - 1.0) * mse) / ((kf * bf - 1.0) * mse);
     Some(BlockedAnova {
         ss_levels,
@@ -109,11 +120,11 @@ pub fn blocked_anova(table: &Table) -> Option<BlockedAnova> {
         df,
         mse,
         levels,
-        blocks: FTest::new(ss_blocks, bf - 1.0, ss_error, df as f64),
+        blocks: test(ss_blocks, bf),
         sphericity: sphericity(table, &levels),
         block_sd: ((ms_blocks - mse) / kf).max(0.0).sqrt(),
         relative_efficiency: efficiency.is_finite().then_some(efficiency),
-        non_additivity: non_additivity(table, &rows, &columns, ss_error),
+        non_additivity: if ss_error > rounding { non_additivity(table, &rows, &columns, ss_error) } else { None },
         se_difference: (2.0 * mse / bf).sqrt(),
     })
 }

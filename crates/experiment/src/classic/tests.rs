@@ -379,6 +379,25 @@ fn a_table_that_says_nothing_gives_no_numbers_instead_of_wrong_ones() {
 }
 
 #[test]
+fn measurements_that_are_all_the_same_differ_by_rounding_alone_and_have_no_f() {
+    for value in [10.0, 0.1, 3.3, 1e9, 1e-9, 0.1f64.ln(), 1e-300] {
+        for (a, b) in [(12, 12), (7, 12), (3, 1000)] {
+            let f = one_way_anova(&[&vec![value; a], &vec![value; b]]).unwrap();
+            assert_eq!((f.f, f.p), (None, None), "{value} {a} times and {b} times");
+        }
+        let names = |n: usize| (0..n).map(|i| i.to_string()).collect::<Vec<_>>();
+        for (levels, blocks) in [(2, 12), (3, 7)] {
+            let table = Table::new(names(levels), names(blocks), vec![value; levels * blocks]).unwrap();
+            let found = blocked_anova(&table).unwrap();
+            assert_eq!((found.levels.p, found.blocks.p, found.non_additivity), (None, None, None), "{value}");
+        }
+    }
+    // What is measured, however little it is, isn't rounding.
+    let f = one_way_anova(&[&[1.0, 1.0 + 1e-12, 1.0], &[1.0 + 1e-11, 1.0 + 1e-11, 1.0 + 1.1e-11]]).unwrap();
+    assert!(f.p.unwrap() < 1e-3, "{f:?}");
+}
+
+#[test]
 fn a_table_too_large_to_try_all_relabellings_is_sampled_and_agrees_with_the_f_test() {
     // The blocks of the TTL table twice: 24⁷ relabellings.
     let rows: Vec<f64> = TTL.iter().flat_map(|row| row.iter().chain(row).copied()).collect();
