@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Compares what `windtunnel analyse --json` says with scipy, statsmodels and pingouin.
 
-Makes random tables (two to six levels, two to twelve blocks, with ties, with and without effects), has them analysed, and
-computes the same figures with libraries that share no line with the program. What no library has (multiple comparisons
+Makes random tables (two to six levels, two to twelve blocks, with ties, with and without effects; others without blocks), has
+them analysed, and computes the same figures with libraries that share no line with the program. What no library has (multiple comparisons
 with the best, evidence, sizes of experiments) is computed here a second time from its definition.
 
     crosscheck.py BINARY [TABLES] [SEED]
@@ -264,6 +264,41 @@ def compare_square(name, frame, found, ledger):
         ledger.same(name, f"{row} high", effect["high"], math.exp(sign * fit.params[key] + half * 2 * fit.bse[key]))
 
 
+def groups(rng, path):
+    """Levels without blocks, each with a noise and a number of measurements of its own."""
+    found = []
+    for _ in range(int(rng.integers(2, 5))):
+        noise = float(rng.choice([0.02, 0.1, 0.3]))
+        values = 1500 * np.exp(rng.normal(0, 0.1) + rng.normal(0, noise, int(rng.integers(2, 20))))
+        found.append(np.round(values, 3))
+    with path.open("w") as out:
+        print("level,rate", file=out)
+        for i, values in enumerate(found):
+            for value in values:
+                print(f"L{i},{value}", file=out)
+    return found
+
+
+def compare_groups(name, measured, found, ledger):
+    one = stats.f_oneway(*(np.log(values) for values in measured))
+    ledger.same(name, "one-way log F", found["anova"]["one_way_log"]["f"], one.statistic)
+    ledger.same(name, "one-way log p", found["anova"]["one_way_log"]["p"], one.pvalue)
+    enough = [i for i, values in enumerate(measured) if len(values) >= 4]
+    pairs = list(itertools.combinations(enough, 2))
+    ledger.same(name, "pairs", float(len(found["welch"])), float(len(pairs)))
+    shown = False
+    for (a, b), ours in zip(pairs, found["welch"]):
+        theirs = stats.ttest_ind(np.log(measured[a]), np.log(measured[b]), equal_var=False)
+        interval = theirs.confidence_interval(1 - 0.05 / len(pairs))
+        ledger.same(name, "Welch's t", ours["t"], theirs.statistic)
+        ledger.same(name, "Welch's df", ours["df"], theirs.df)
+        ledger.same(name, "Welch's p", ours["p"], min(1.0, len(pairs) * theirs.pvalue))
+        ledger.same(name, "Welch's low", ours["low"], math.exp(interval.low))
+        ledger.same(name, "Welch's high", ours["high"], math.exp(interval.high))
+        shown |= len(pairs) * theirs.pvalue < 0.05
+    ledger.same(name, "shown", float(found["difference_shown"]), float(shown))
+
+
 def write(path, values, long):
     levels, blocks = values.shape
     with path.open("w") as out:
@@ -303,6 +338,10 @@ def main():
             frame = square(rng, path)
             ran = subprocess.run([binary, "analyse", str(path), "--json"], capture_output=True, text=True, check=False)
             compare_square(f"square {index}", frame, json.loads(ran.stdout), ledger)
+        for index in range(tables // 4):
+            measured = groups(rng, path)
+            ran = subprocess.run([binary, "analyse", str(path), "--json"], capture_output=True, text=True, check=False)
+            compare_groups(f"table {index} without blocks", measured, json.loads(ran.stdout), ledger)
     for line in ledger.differing[:80]:
         print(line)
     print(f"{ledger.compared} figures compared, {len(ledger.differing)} differ")

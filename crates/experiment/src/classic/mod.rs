@@ -30,6 +30,8 @@ mod two_by_two;
 mod two_deviations;
 /// One sentence on it.
 mod verdict;
+/// Levels that share no blocks, each with a noise of its own.
+mod welch;
 
 pub use crate::describe::{Description, describe};
 pub use analysis::{
@@ -48,6 +50,7 @@ pub use table::{Table, TableError};
 pub use two_by_two::{Effect, Square, TwoByTwoAnalysis, two_by_two_in_blocks};
 pub use two_deviations::TwoDeviations;
 pub use verdict::{analyse, p_value};
+pub use welch::{FEWEST_OF_A_LEVEL, WelchComparison, unlike_pairs};
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,5 @@
 use super::{Outcome, SCHEMA_VERSION};
-use crate::classic::{Better, Description, FTest, Kruskal, Relation, Square, Table, TableAnalysis};
+use crate::classic::{Better, Description, FTest, Kruskal, Relation, Square, Table, TableAnalysis, WelchComparison};
 use crate::means::{MeansComparison, SummaryMean};
 use crate::meta;
 use serde::Serialize;
@@ -141,6 +141,8 @@ pub struct GroupedAnswer {
     pub describe: Vec<GroupDescription>,
     /// The analyses of variance.
     pub anova: GroupedAnovas,
+    /// All pairs of the levels that were measured often enough, which the verdict rests on.
+    pub welch: Vec<WelchComparison>,
     /// The test by ranks.
     pub kruskal: Option<Kruskal>,
     /// What the data allow one to say.
@@ -176,7 +178,7 @@ pub struct GroupDescription {
     pub description: Description,
 }
 
-/// Analyses of variance without regard to blocks.
+/// Analyses of variance without regard to blocks, with one error for all levels.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct GroupedAnovas {
     /// Of the outcomes.

@@ -215,6 +215,10 @@ mod tests {
         assert_eq!((cell.line, cell.column, cell.name.as_str(), text.as_str()), (3, 2, "s1", "fast"));
     }
 
+    /// Stands behind every verdict on levels without blocks.
+    const CAUTION: &str = " There are no blocks, so any change of the path between the measurements would look the same as a \
+                           difference between the levels.";
+
     /// Ten rounds of two levels, of which b has two fifths more, with an outcome of this name.
     fn rounds(outcome: &str) -> String {
         let row = |n: usize| format!("{n},a,{}\n{n},b,{}\n", 100 + n, 140 + n);
@@ -263,6 +267,42 @@ mod tests {
         // Of others' tables the order isn't what was varied, if anything else was, and the bytes may be.
         assert!(verdict("round,order,mtu,rate\n1,1,a,3\n1,2,b,4\n2,1,b,4\n2,2,a,3\n").contains("2 levels of mtu"));
         assert!(verdict("round,bytes,rate\n1,10,3\n1,20,4\n2,20,4\n2,10,3\n").contains("2 levels of bytes"));
+    }
+
+    #[test]
+    fn without_blocks_a_level_counts_by_its_own_noise_and_from_four_measurements_on() {
+        let verdict = |rows: &[(&str, &[&str])]| {
+            let row =
+                |(level, values): &(&str, &[&str])| values.iter().map(|v| format!("{level},{v}\n")).collect::<String>();
+            let answer = of(&format!("setting,load_ms\n{}", rows.iter().map(row).collect::<String>())).unwrap();
+            (answer.difference_shown(), answer.verdict().replace(CAUTION, ""))
+        };
+        let few = verdict(&[("a", &["10", "10.1"]), ("b", &["11", "11.1"])]);
+        let says = "No difference shown between the 2 levels of setting. Nothing is claimed of a level with fewer than 4 measurements: \
+                    a (2), b (2). With so few measurements hardly any difference could show.";
+        assert_eq!(few, (false, says.to_owned()));
+        // The noise of the one says nothing of that of the other.
+        let quiet = ["100", "101", "99", "100", "101", "99", "100", "101", "99", "100", "101", "99"];
+        let (shown, said) = verdict(&[("new", &["60", "95", "80", "95"]), ("old", &quiet)]);
+        assert!(!shown && said.starts_with("No difference shown between the 2 levels of setting (p = 0."), "{said}");
+        let four = ["10", "10.1", "10.2", "10.1"];
+        let (shown, said) = verdict(&[("a", &four), ("b", &["11", "11.1", "11.2", "11.1"])]);
+        assert!(shown, "{said}");
+        assert_eq!(said, "setting a is better than b: -9% in the geometric mean (95% -10% to -8%; p < 0.0001).");
+        let same = verdict(&[("a", &["10"; 12]), ("b", &["10"; 7])]);
+        assert_eq!(same, (false, "No difference shown between the 2 levels of setting (p = 1.00).".to_owned()));
+        let apart = verdict(&[("a", &["3.0"; 9]), ("b", &["3.3"; 9])]);
+        assert_eq!(apart, (true, "setting a is better than b: -9% in the geometric mean (p < 0.0001).".to_owned()));
+        let (_, said) =
+            verdict(&[("a", &["3.001", "3.002", "3.001", "3.002"]), ("b", &["3.01", "3.011", "3.01", "3.011"])]);
+        assert!(
+            said.starts_with("setting a is better than b: -0.30% in the geometric mean (95% -0.33% to -0.27%"),
+            "{said}"
+        );
+        let three = verdict(&[("a", &four), ("b", &["11", "11.1", "11.2", "11.1"]), ("c", &["9"])]);
+        let says = "The 3 levels of setting differ (p < 0.0001, all pairs together). Nothing is claimed of a level with fewer than 4 \
+                    measurements: c (1).";
+        assert_eq!(three, (true, says.to_owned()));
     }
 
     #[test]

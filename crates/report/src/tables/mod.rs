@@ -14,6 +14,8 @@ use wt_experiment::tables::{
 
 /// The width and height of a plot in the terminal.
 const PLOT: (usize, usize) = (78, 12);
+/// So many pairs of levels have lines in the text; the JSON has all.
+const MOST_PAIRS: usize = 10;
 
 /// The plots of an answer, by the names that their files may have.
 #[must_use]
@@ -130,7 +132,7 @@ fn tests(a: &TableAnalysis, blocks: usize) -> String {
         let said = format!("{} of {} pairs; so are {chance:.0}% of equal ones", rule.beyond, rule.pairs);
         line(&format!("two deviations of a mean apart (2 × {})", short(rule.of_mean)), said);
     }
-    for pair in a.tukey.iter().filter(|pair| pair.p < 0.2).take(10) {
+    for pair in a.tukey.iter().filter(|pair| pair.p < 0.2).take(MOST_PAIRS) {
         let name = format!("{} / {}", pair.a, pair.b);
         let range = format!("×{:.2} ({:.2} to {:.2}), p {}", pair.ratio, pair.low, pair.high, p_value(pair.p));
         line(&format!("{name} (Tukey, all pairs)"), range);
@@ -172,6 +174,19 @@ fn grouped(answer: &GroupedAnswer) -> String {
     }
     if let Some(t) = answer.anova.one_way_log {
         let _ = write!(text, "\nOne-way analysis of variance (log): {}", f_and_p(t.f, t.p));
+        text += " as if all were equally noisy";
+    }
+    // Of two levels the pair in any case; of more those that differ.
+    let shown = answer.welch.iter().filter(|pair| pair.p < 0.05 || answer.describe.len() == 2);
+    for pair in shown.take(MOST_PAIRS) {
+        let by = if pair.t.is_some() {
+            "each with its own noise (Welch, log)"
+        } else {
+            "neither with any noise (relabelling)"
+        };
+        let interval = pair.low.zip(pair.high).map(|(low, high)| format!(" ({low:.3} to {high:.3})"));
+        let (interval, p) = (interval.unwrap_or_default(), p_value(pair.p));
+        let _ = write!(text, "\n{} / {}, {by}: ×{:.3}{interval}, p {p}", pair.a, pair.b, pair.ratio);
     }
     text
 }
