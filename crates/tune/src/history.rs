@@ -153,23 +153,30 @@ impl History {
     /// # Errors
     /// A [`Problem`] that names the journal.
     pub fn records(&self, journal: &dyn Journal) -> Result<Vec<TrialRecord>, Problem> {
-        let all: Vec<TrialId> = self.rows().map(|row| row.id).collect();
-        let tail = all.len().saturating_sub(TAIL);
-        let from = all.get(if all.len() > SHOWN_WHOLE { tail } else { 0 }).copied().unwrap_or(TrialId::MIN);
-        let sampled = all.get(tail).copied().unwrap_or(TrialId::MIN);
+        let count = self.rows().count();
+        let tail = count.saturating_sub(TAIL);
+        let shown = if count > SHOWN_WHOLE { tail } else { 0 };
         let mut records = Vec::new();
-        for session in self.sessions.iter().filter(|s| s.rows.last().is_some_and(|row| row.id >= from)) {
-            let id = &session.stored.id;
-            let first_sampled = session.rows.iter().find(|row| row.id >= sampled).map(|row| row.id);
+        // Numbers of trials ascend within a session only: who imports the later one first has them the other way round.
+        let mut begun = 0;
+        for Session { stored, rows } in &self.sessions {
+            let first_from = |place: usize| rows.get(place.saturating_sub(begun)).map(|row| row.id);
+            let (first_shown, first_sampled) = (first_from(shown), first_from(tail));
+            begun += rows.len();
+            let Some(first_shown) = first_shown else { continue };
             let mut read = |from, samples, before: TrialId| {
-                journal.for_each_trial_from(id, from, samples, &mut |record| {
+                journal.for_each_trial_from(&stored.id, from, samples, &mut |record| {
                     if record.id < before && (is_of_a_round(record.spec.phase) || record.spec.phase == Phase::Delay) {
                         records.push(record);
                     }
                     Ok(())
                 })
             };
-            let plain = if from < sampled { read(from, WithSamples::No, sampled) } else { Ok(()) };
+            let plain = if first_sampled == Some(first_shown) {
+                Ok(())
+            } else {
+                read(first_shown, WithSamples::No, first_sampled.unwrap_or(TrialId::MAX))
+            };
             plain
                 .and_then(|()| first_sampled.map_or(Ok(()), |first| read(first, WithSamples::Yes, TrialId::MAX)))
                 .map_err(|error| wt_setup::journal::problem(&error))?;

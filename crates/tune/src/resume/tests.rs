@@ -148,23 +148,52 @@ fn every_trial_that_a_claim_of_less_delay_rests_on_is_in_the_tables() {
     assert_eq!(told["delay_trials"][0]["phase"], "delay");
 }
 
+/// Writes an experiment of the request's journal beside it; the file, and what it lacks.
+fn exported(request: &TuneRequest, id: &str) -> (std::path::PathBuf, wt_setup::journal::ExportAnswer) {
+    let journal = request.journal.clone();
+    let file = journal.as_ref().unwrap().with_file_name(format!("{id}.json"));
+    let wanted = wt_setup::journal::ExportRequest {
+        experiment: id.to_owned(),
+        format: wt_setup::journal::ExportFormat::Json,
+        samples: false,
+        journal,
+    };
+    let written = wt_setup::journal::export_to_file(&wanted, &file).unwrap();
+    (file, written)
+}
+
+#[test]
+fn what_is_reported_of_two_sessions_is_the_same_in_whichever_order_they_were_imported() {
+    let folder = tempfile::tempdir().unwrap();
+    let request = request(folder.path(), "12 trials");
+    let first = begun(&request);
+    let second = gone_on(&request);
+    let [before, after] = [&first.id, &second.id].map(|id| exported(&request, id).0);
+    let told = |name: &str, files: &[std::path::PathBuf]| {
+        let other = folder.path().join(name);
+        files
+            .iter()
+            .for_each(|file| drop(wt_setup::journal::import(Some(&other), std::slice::from_ref(file)).unwrap()));
+        let journal = wt_setup::journal::open(Some(&other)).unwrap();
+        let mut report = report_of(super::super::report::report(&journal, journal.load(&second.id).unwrap()));
+        // Numbers are those of each journal.
+        report.trial_table.iter_mut().chain(&mut report.delay_trials).for_each(|trial| trial.trial = 0);
+        report.traces.iter_mut().for_each(|trace| trace.trial = 0);
+        report
+    };
+    let as_it_ran = told("as-it-ran", &[before.clone(), after.clone()]);
+    assert_eq!(as_it_ran.trial_table.len(), second.trial_table.len());
+    assert!(as_it_ran.trial_table.len() > first.trial_table.len(), "{:?}", as_it_ran.trial_table);
+    assert_eq!(told("reversed", &[after, before]), as_it_ran);
+}
+
 #[test]
 fn without_the_experiment_that_it_continues_a_report_names_what_is_missing() {
     let folder = tempfile::tempdir().unwrap();
     let request = request(folder.path(), "60 trials");
     let first = begun(&request);
     let second = gone_on(&TuneRequest { budget: Some("10 trials".parse().unwrap()), ..request.clone() });
-    let named = |experiment: &str| wt_setup::journal::ExportRequest {
-        experiment: experiment.to_owned(),
-        format: wt_setup::journal::ExportFormat::Json,
-        samples: false,
-        journal: request.journal.clone(),
-    };
-    let [before, after] = [&first.id, &second.id].map(|id| {
-        let file = folder.path().join(format!("{id}.json"));
-        let written = wt_setup::journal::export_to_file(&named(id), &file).unwrap();
-        (file, written)
-    });
+    let [before, after] = [&first.id, &second.id].map(|id| exported(&request, id));
     assert_eq!((before.1.continues, after.1.continues), (None, Some(first.id.clone())));
     let other = folder.path().join("other.sqlite3");
     let taken = wt_setup::journal::import(Some(&other), &[after.0]).unwrap();
