@@ -85,11 +85,9 @@ impl History {
 
     /// As [`History::replay`], with the last round apart if it was cut short and can be finished.
     pub(crate) fn replay_open(&self) -> Result<(Experiment, Option<CutRound>), Problem> {
-        let Some(first) = self.sessions.first() else {
-            return Err(Problem::internal("an experiment without a session"));
-        };
-        let begun = Experiment::new(config(&first.stored));
-        let mut experiment = begun.map_err(|error| damaged(&first.stored, &error.to_string()))?;
+        let first = self.begun()?;
+        let begun = Experiment::new(config(first));
+        let mut experiment = begun.map_err(|error| damaged(first, &error.to_string()))?;
         let mut cut = None;
         for (number, session) in self.sessions.iter().enumerate() {
             if number > 0 {
@@ -98,6 +96,15 @@ impl History {
             cut = session.record(&mut experiment, cut).map_err(|error| damaged(&session.stored, &error.to_string()))?;
         }
         Ok((experiment, cut))
+    }
+
+    /// The first of its sessions, by whose rules the others go on.
+    ///
+    /// # Errors
+    /// An internal [`Problem`]: none is known.
+    pub(crate) fn begun(&self) -> Result<&StoredExperiment, Problem> {
+        let first = self.sessions.first().map(|session| &session.stored);
+        first.ok_or_else(|| Problem::internal("an experiment without a session"))
     }
 
     /// The names of its sessions, and what the order of each was drawn from.

@@ -1,6 +1,6 @@
 //! `tune TARGET`: the real path to servers that mostly aren't ours.
 
-use super::plan::Plan;
+use super::plan::{Plan, deadline_of};
 use super::request::{TrialDirection, TuneRequest};
 use std::cell::Cell;
 use std::time::Duration;
@@ -116,22 +116,20 @@ impl Live {
             // A file that is over before its time is the same amount each time.
             _ => self.length.get().filter(|length| *length < whole + whole / 4),
         };
-        let (amount, expected, most) = match size {
-            Some(size) => {
-                let expected = Bytes(size) / rate;
-                (Amount::Size(Bytes(size)), expected, expected * 4)
-            }
-            None => (Amount::Time(length), length, length),
+        let (amount, expected) = match size {
+            Some(size) => (Amount::Size(Bytes(size)), Bytes(size) / rate),
+            None => (Amount::Time(length), length),
         };
+        let workload = Workload::Bulk { direction, amount };
         let least = if self.near { Duration::from_millis(50) } else { Duration::from_secs(1) };
         Plan {
             id: String::new(),
             seed: request.seed,
             order_seed: 0,
-            workload: Workload::Bulk { direction, amount },
+            deadline: deadline_of(&workload, expected, rtt),
+            workload,
             expected,
             cool_down: self.pause.unwrap_or_else(|| (rtt * 4).clamp(least, Duration::from_secs(5))),
-            deadline: most + (rtt * 40).max(Duration::from_secs(10)),
         }
     }
 
@@ -141,16 +139,15 @@ impl Live {
         let length = request.trial.or_else(|| request.workload.usual_time()).unwrap_or(length);
         let workload = request.each_trial(length);
         let expected = workload.time().unwrap_or_else(|| workload::expected(&workload, rtt, self.rate()));
-        let most = if workload.time().is_some() { expected } else { expected * 4 };
         let least = if self.near { Duration::from_millis(50) } else { Duration::from_secs(1) };
         Plan {
             id: String::new(),
             seed: request.seed,
             order_seed: 0,
+            deadline: deadline_of(&workload, expected, rtt),
             workload,
             expected,
             cool_down: self.pause.unwrap_or_else(|| (rtt * 4).clamp(least, Duration::from_secs(5))),
-            deadline: most + (rtt * 40).max(Duration::from_secs(10)),
         }
     }
 

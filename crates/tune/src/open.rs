@@ -6,7 +6,7 @@ use super::hold::held_in;
 use super::inspect::{reached, unfound};
 use super::live::{ASSUMED, Live};
 use super::profile::{self, ProfileRemote};
-use super::request::{TrialDirection, TuneRequest};
+use super::request::{LiveRequest, TrialDirection, TuneRequest};
 use super::session::Session;
 use super::turns::RoundTurns;
 use std::cell::Cell;
@@ -112,6 +112,8 @@ pub(crate) fn again<'a>(
         direction: config.workload.as_ref().map(Workload::direction),
         v6: before.address.map(|address| address.is_ipv6()),
         held: Some(held.clone()),
+        // A share of lost probes is known wherever they were sent.
+        unprobed: before.loss.is_none(),
     };
     let mut session = session(request, all, &names.collect::<Vec<_>>(), &fixed, cancel, events)?;
     if let Some(live) = &mut session.live {
@@ -129,6 +131,16 @@ pub(crate) struct FixedChoices {
     direction: Option<Direction>,
     v6: Option<bool>,
     held: Option<Settings>,
+    /// Nothing was probed when it began, as it was asked for (`--no-probes`) or nothing could be: what is added doesn't begin with it.
+    unprobed: bool,
+}
+
+impl FixedChoices {
+    /// The request by which the path is looked at.
+    fn look(&self, request: &TuneRequest) -> TuneRequest {
+        let live = LiveRequest { no_probes: request.live.no_probes || self.unprobed, ..request.live.clone() };
+        TuneRequest { live, ..request.clone() }
+    }
 }
 
 /// Opens the remote hosts; `names` are the levels that may be congestion controls of ours.
@@ -152,10 +164,11 @@ pub(crate) fn session<'a>(
     }
     // Of several, those that aren't there are passed over.
     let passes_over = named.len() > 1;
+    let look = before.look(request);
     for ProfileRemote { url, comment } in named {
         let mut found = Target::find(url.clone(), v6, cancel).map_err(|error| unfound(&error));
         if first_found.is_none() && found.is_ok() {
-            found = reached(request, &url, v6, cancel, events).map(|(target, inspected)| {
+            found = reached(&look, &url, v6, cancel, events).map(|(target, inspected)| {
                 first_found = Some(inspected);
                 target
             });

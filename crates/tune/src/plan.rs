@@ -19,10 +19,22 @@ pub(crate) struct Plan {
     pub(crate) deadline: Duration,
 }
 
+/// How long a trial may take that is expected to take so long: what has no fixed time four times that, and beyond it 40 round trips,
+/// or 10 s where these are shorter.
+pub(crate) fn deadline_of(workload: &Workload, expected: Duration, rtt: Duration) -> Duration {
+    let most = workload.time().unwrap_or(expected * 4);
+    most + (rtt * 40).max(Duration::from_secs(10))
+}
+
 impl Plan {
     /// How long a trial takes with all that belongs to it, if it has a fixed time.
     pub(crate) fn per_trial(&self, rtt: Duration) -> Duration {
         self.length() + self.cool_down + rtt * 2
+    }
+
+    /// The part of [`Plan::per_trial`] in which a trial transfers.
+    pub(crate) fn length_in(per_trial: Duration, cool_down: Duration, rtt: Duration) -> Duration {
+        per_trial.saturating_sub(cool_down + rtt * 2)
     }
 
     /// How long a trial transfers.

@@ -8,7 +8,7 @@ use super::event::Sink;
 use super::history::History;
 use super::hold::held_in;
 use super::measure::Start;
-use super::plan::Plan;
+use super::plan::{Plan, deadline_of};
 use super::request::TuneRequest;
 use super::session::{PreparedExperiment, Session, enough_for_a_gain};
 use super::turns::RoundTurns;
@@ -19,7 +19,7 @@ use wt_journal::{ExperimentConfig, Journal as _, State, StoredExperiment, TuneCo
 use wt_lab::LabTunnel;
 use wt_problem::Problem;
 use wt_setup::{Budget, Controls, Design, design, tunnel_problem};
-use wt_trial::{Cancel, Holding, Tunnel, TunnelKind, Workload};
+use wt_trial::{Cancel, Holding, TrialRecord, Tunnel, TunnelKind, Workload};
 use wt_units::{Knob, shell_word};
 
 /// Goes on with the experiment of this name.
@@ -100,7 +100,10 @@ impl<T: Tunnel> Session<'_, T> {
         }
         self.is_the_first_to_go_on(stored)?;
         let (mut experiment, cut) = history.replay_open()?;
-        let plan = self.plan_again(stored)?;
+        let journal = wt_setup::journal::open_here(self.request.journal.as_deref())?;
+        let records = history.records(&journal)?;
+        drop(journal);
+        let plan = self.plan_again(history.begun()?, &records)?;
         let more = self.more_trials(&plan, stored);
         let paid = cut.as_ref().map_or(0, |cut| cut.done.len());
         let mut most = experiment.trials().saturating_add(paid).saturating_add(more);
@@ -131,12 +134,11 @@ impl<T: Tunnel> Session<'_, T> {
             return Ok(self.planned(&prepared, &plan));
         }
         self.stands_ready(&prepared)?;
-        let journal = wt_setup::journal::open_here(self.request.journal.as_deref())?;
         let start = Start {
             experiment,
             rounds: history.last_round(),
             cut,
-            records: history.records(&journal)?,
+            records,
             pilot: None,
             order_seed: None,
             until_ns: None,
@@ -148,7 +150,6 @@ impl<T: Tunnel> Session<'_, T> {
                 ..TuneConfig::default()
             },
         };
-        drop(journal);
         let measured = self.measure(&prepared, plan, start, events)?;
         let journal = wt_setup::journal::open_here(self.request.journal.as_deref())?;
         let both = History::read(&journal, &measured.notebook.stored()?)?;
@@ -167,17 +168,21 @@ impl<T: Tunnel> Session<'_, T> {
         })
     }
 
-    /// Trials as they were, in an order that is new, and with losses that are new in each further round.
-    fn plan_again(&self, stored: &StoredExperiment) -> Result<Plan, Problem> {
-        let config = stored.config.tune();
+    /// Trials as the first session planned them, in an order that is new, and with losses that are new in each further round. How long
+    /// one is expected to take isn't estimated anew: nothing is measured before the rounds. Nor is the deadline: what of one session
+    /// is cut off and of the other isn't can't be compared.
+    fn plan_again(&self, begun: &StoredExperiment, records: &[TrialRecord]) -> Result<Plan, Problem> {
+        let config = begun.config.tune();
         let workload: Workload = serde_json::from_value(config.said("workload"))
-            .map_err(|error| Problem::internal(format!("the workload of {} can't be read: {error}", stored.id)))?;
-        let fresh = self.plan(&stored.path);
-        let old = Plan { workload, ..fresh };
-        let cool_down = config.cool_down_us.map_or(old.cool_down, Duration::from_micros);
-        let rtt = Duration::from_micros(stored.path.rtt_us);
-        let deadline = old.length() + (rtt * 40).max(Duration::from_secs(10));
-        Ok(Plan { seed: stored.seed, cool_down, deadline, ..old })
+            .map_err(|error| Problem::internal(format!("the workload of {} can't be read: {error}", begun.id)))?;
+        let fresh = self.plan(&begun.path);
+        let cool_down = config.cool_down_us.map_or(fresh.cool_down, Duration::from_micros);
+        let rtt = Duration::from_micros(begun.path.rtt_us);
+        let per_trial = config.per_trial_us.map(Duration::from_micros);
+        let expected = per_trial.map_or(fresh.expected, |all| Plan::length_in(all, cool_down, rtt));
+        let had = records.first().map(|record| record.spec.deadline);
+        let deadline = had.unwrap_or_else(|| deadline_of(&workload, expected, rtt));
+        Ok(Plan { seed: begun.seed, workload, expected, cool_down, deadline, ..fresh })
     }
 
     /// How many trials this session may add.

@@ -3,7 +3,7 @@
 use super::answer::{PathWithLoss, TuneAnswer, TunePlan, model_of, whole_time};
 use super::event::{Sink, TuneEvent};
 use super::live;
-use super::plan::{Plan, aside};
+use super::plan::{Plan, aside, deadline_of};
 use super::request::TuneRequest;
 use super::turns::RoundTurns;
 use std::time::Duration;
@@ -141,8 +141,7 @@ impl<T: Tunnel> Session<'_, T> {
         let workload = self.request.each_trial(length);
         let rate = BitsPerSecond(path.physical_goodput_bps.unwrap_or(100_000_000).max(8));
         let expected = workload.time().unwrap_or_else(|| workload::expected(&workload, rtt, rate));
-        // What has no fixed time may take a few times what is expected.
-        let length = if workload.time().is_some() { expected } else { expected * 4 };
+        let deadline = deadline_of(&workload, expected, rtt);
         Plan {
             id: String::new(),
             seed: self.request.seed,
@@ -155,7 +154,7 @@ impl<T: Tunnel> Session<'_, T> {
             } else {
                 (rtt * 4).clamp(Duration::from_millis(50), Duration::from_secs(5))
             },
-            deadline: length + (rtt * 40).max(Duration::from_secs(10)),
+            deadline,
         }
     }
 

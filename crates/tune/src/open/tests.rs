@@ -47,11 +47,7 @@ fn request(folder: &std::path::Path, target: String) -> TuneRequest {
         levels: vec!["mss=1000".parse().unwrap()],
         budget: Some(Budget::Trials(4)),
         trial: Some(Duration::from_millis(200)),
-        live: super::super::request::LiveRequest {
-            pause: Some(Duration::ZERO),
-            no_probes: true,
-            ..super::super::request::LiveRequest::default()
-        },
+        live: LiveRequest { pause: Some(Duration::ZERO), no_probes: true, ..LiveRequest::default() },
         no_model: true,
         journal: Some(folder.join("journal")),
         ..TuneRequest::default()
@@ -142,4 +138,36 @@ fn a_transfer_that_fails_at_once_has_taken_no_longer_than_that() {
     let logged = test(&once, &Cancel::new(), &mut |_| {}).unwrap();
     let seconds = logged.tests[0].seconds;
     assert!(logged.tests[0].status == "failed" && (1e-6..30.0).contains(&seconds), "{logged:#?}");
+}
+
+#[test]
+fn a_transfer_of_a_size_isnt_cut_off_earlier_after_a_resume_than_before() {
+    let (folder, port) = (tempfile::tempdir().unwrap(), server());
+    let request = request(folder.path(), format!("http://127.0.0.2:{port}/file"));
+    let first = TuneRequest { trial: None, workload: "bulk:size=1MB".parse().unwrap(), ..request.clone() };
+    crate::run(&first, &Cancel::new(), &mut |_| {}).unwrap();
+    let (begun, trials) = last(folder.path());
+    let of_rounds = |trials: Vec<TrialRecord>| {
+        let trials = trials.into_iter().filter(|trial| trial.spec.phase == wt_trial::Phase::Round);
+        trials.map(|trial| (trial.spec.workload, trial.spec.deadline)).collect::<Vec<_>>()
+    };
+    let had = of_rounds(trials);
+    let more = TuneRequest { trial: None, levels: Vec::new(), resume: Some("last".to_owned()), ..request };
+    crate::run(&more, &Cancel::new(), &mut |_| {}).unwrap();
+    let (resumed, trials) = last(folder.path());
+    assert_eq!(resumed.config.tune().continues, Some(begun.id));
+    let has = of_rounds(trials);
+    assert!(has.len() >= 4 && has.iter().chain(&had).all(|trial| *trial == had[0]), "{had:?} {has:?}");
+    assert_eq!(resumed.config.tune().per_trial_us, begun.config.tune().per_trial_us);
+}
+
+#[test]
+fn where_nothing_was_probed_before_a_resume_nothing_is_probed_by_it() {
+    let of = |unprobed, no_probes| {
+        let live = LiveRequest { no_probes, ..LiveRequest::default() };
+        FixedChoices { unprobed, ..FixedChoices::default() }.look(&TuneRequest { live, ..TuneRequest::default() })
+    };
+    assert!(!of(false, false).live.no_probes, "what was probed may be probed again");
+    assert!([of(true, false), of(false, true), of(true, true)].iter().all(|look| look.live.no_probes));
+    assert!(!FixedChoices::default().unprobed, "an experiment that begins probes unless it is asked not to");
 }

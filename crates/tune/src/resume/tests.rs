@@ -232,3 +232,44 @@ fn an_experiment_of_the_lab_isnt_gone_on_with_for_a_server_nor_one_of_a_server_f
         assert_eq!(refused(request, stored), None);
     }
 }
+
+/// What each trial of an experiment had, of rounds or not: its workload, and its deadline.
+fn planned(request: &TuneRequest, id: &str) -> (StoredExperiment, Vec<(Workload, Duration)>) {
+    let journal = wt_setup::journal::open(request.journal.as_deref()).unwrap();
+    let trials = journal.trials(id, wt_journal::WithSamples::No).unwrap().into_iter();
+    let trials = trials.filter(|trial| trial.spec.phase != wt_trial::Phase::Pilot);
+    (journal.load(id).unwrap(), trials.map(|trial| (trial.spec.workload, trial.spec.deadline)).collect())
+}
+
+#[test]
+fn trials_of_a_size_have_the_deadline_and_the_expected_length_that_they_had_before() {
+    let folder = tempfile::tempdir().unwrap();
+    // Twice what a trial takes where nobody says how much it moves.
+    let request = TuneRequest {
+        knobs: None,
+        levels: vec!["rwin=256KiB".parse().unwrap()],
+        workload: "bulk:size=5MB".parse().unwrap(),
+        ..request(folder.path(), "8 trials")
+    };
+    let first = begun(&request);
+    let more = |budget: &str| TuneRequest {
+        levels: Vec::new(),
+        workload: wt_setup::WorkloadRequest::default(),
+        budget: Some(budget.parse().unwrap()),
+        ..request.clone()
+    };
+    let ids = [first.id, gone_on(&more("1min")).id, gone_on(&more("4 trials")).id];
+    let (begun, trials) = planned(&request, &ids[0]);
+    let had = trials[0].clone();
+    assert!(had.1 > Duration::from_secs(30), "{had:?}");
+    for id in &ids {
+        let (stored, trials) = planned(&request, id);
+        assert!(trials.len() > 4 && trials.iter().all(|trial| *trial == had), "{id}: {trials:?}");
+        let kept = |stored: &StoredExperiment| (stored.config.tune().per_trial_us, stored.config.tune().cool_down_us);
+        assert_eq!(kept(&stored), kept(&begun), "{id}");
+    }
+    // A budget of time has room for as many trials as it had.
+    let most = |id: &str| planned(&request, id).0.config.tune().max_trials.unwrap();
+    let per_trial = begun.config.tune().per_trial_us.unwrap();
+    assert_eq!(most(&ids[1]) - most(&ids[0]), (60_000_000 / per_trial) as usize, "{per_trial}");
+}
