@@ -33,6 +33,13 @@ fn postgres_holds_what_every_store_must_hold() {
     }
     foreign_databases_are_left_as_they_are(&server);
     many_that_make_the_tables_at_once_are_all_served(&server);
+    of_those_who_go_on_with_one_experiment_at_once_one_is_let(&server);
+}
+
+fn of_those_who_go_on_with_one_experiment_at_once_one_is_let(server: &PostgresServer) {
+    let place = address(&server.database("twice").unwrap());
+    let let_on = suite::who_goes_on_with_a(|| PgJournal::open(&place, "here").unwrap());
+    assert_eq!(let_on.len(), 1, "{let_on:?}");
 }
 
 fn foreign_databases_are_left_as_they_are(server: &PostgresServer) {

@@ -109,6 +109,14 @@ pub enum JournalError {
         /// The experiment.
         id: String,
     },
+    /// Another experiment goes on with it already, and only one may.
+    #[error("{id} is continued by {by} already")]
+    Continued {
+        /// The experiment that two would go on with.
+        id: String,
+        /// The one that does.
+        by: String,
+    },
     /// A value can't be written as JSON.
     #[error("{what} can't be journaled: {why}")]
     Unwritable {

@@ -350,10 +350,11 @@ pub struct Sighting {
 
 /// A place where every trial is kept.
 pub trait Journal {
-    /// Writes down an experiment as running.
+    /// Writes down an experiment as running. That nothing else goes on with what it continues is asked in the same transaction: of two
+    /// that begin at once one is refused.
     ///
     /// # Errors
-    /// [`JournalError::BadId`] if the name is taken or can't be one.
+    /// [`JournalError::BadId`] if the name is taken or can't be one; [`JournalError::Continued`] by another experiment.
     fn create_experiment(&mut self, new: &NewExperiment) -> Result<(), JournalError>;
 
     /// Writes down a trial as running, before it runs.

@@ -13,3 +13,13 @@ fn sqlite_holds_what_every_store_must_hold() {
         check(&mut SqliteJournal::open(&folder.path().join("journal.sqlite3")).unwrap());
     }
 }
+
+#[test]
+fn of_those_who_go_on_with_one_experiment_at_once_one_is_let() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("journal.sqlite3");
+    let let_on = suite::who_goes_on_with_a(|| SqliteJournal::open(&path).unwrap());
+    assert_eq!(let_on.len(), 1, "{let_on:?}");
+    let by = SqliteJournal::open(&path).unwrap().continued_by("a").unwrap();
+    assert_eq!(by.as_deref(), Some(let_on[0].as_str()));
+}

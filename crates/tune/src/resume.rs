@@ -15,7 +15,7 @@ use super::turns::RoundTurns;
 use super::{finish, open};
 use std::time::Duration;
 use wt_experiment::StopReason;
-use wt_journal::{ExperimentConfig, Journal as _, State, StoredExperiment, TuneConfig};
+use wt_journal::{ExperimentConfig, Journal as _, JournalError, State, StoredExperiment, TuneConfig};
 use wt_lab::LabTunnel;
 use wt_problem::Problem;
 use wt_setup::{Budget, Controls, Design, design, tunnel_problem};
@@ -157,15 +157,12 @@ impl<T: Tunnel> Session<'_, T> {
     }
 
     /// Refuses an experiment that another one goes on with: whoever may try again from the same place, until it goes on as it is hoped,
-    /// finds a difference in the end.
+    /// finds a difference in the end. The journal asks again once it writes down what goes on: who began meanwhile is the first.
     fn is_the_first_to_go_on(&self, stored: &StoredExperiment) -> Result<(), Problem> {
         let journal = wt_setup::journal::open(self.request.journal.as_deref())?;
         let by = journal.continued_by(&stored.id).map_err(|error| wt_setup::journal::problem(&error))?;
-        by.map_or(Ok(()), |by| {
-            Err(Problem::usage(format!("{} is continued by {by} already", stored.id))
-                .because("to go on from the same place again, until it turns out as hoped, would show what isn't there")
-                .hint(format!("windtunnel tune --resume {by}")))
-        })
+        let continued = |by| JournalError::Continued { id: stored.id.clone(), by };
+        by.map_or(Ok(()), |by| Err(wt_setup::journal::problem(&continued(by))))
     }
 
     /// Trials as the first session planned them, in an order that is new, and with losses that are new in each further round. How long

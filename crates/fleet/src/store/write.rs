@@ -36,7 +36,12 @@ impl PgJournal {
         let stored = new.begun();
         let head = Head::of(&stored)?;
         let site = self.site.clone();
-        self.transact(|t| head.insert(t, &site)?.map(drop).ok_or_else(|| taken(&stored.id)))
+        self.transact(|t| {
+            if let Some(before) = &stored.config.tune().continues {
+                must_be_the_first_to_go_on(t, before)?;
+            }
+            head.insert(t, &site)?.map(drop).ok_or_else(|| taken(&stored.id))
+        })
     }
 
     pub(super) fn write_trial(&mut self, spec: &TrialSpec, started_unix_us: i64) -> Result<TrialId, JournalError> {
@@ -473,6 +478,22 @@ fn value_of(config: &ExperimentConfig) -> Value {
 
 fn taken(id: &str) -> Trouble {
     JournalError::BadId { id: id.to_owned(), why: "there is one of that name" }.into()
+}
+
+/// Refuses to go on with an experiment that another one goes on with. Who asks at the same time waits until we have written.
+fn must_be_the_first_to_go_on(t: &mut Transaction<'_>, id: &str) -> Result<(), Trouble> {
+    t.query_typed("SELECT pg_advisory_xact_lock(hashtext('continues ' || $1))", &[(&id, Type::TEXT)])?;
+    let that_name_it = t.query_typed(
+        "SELECT id, config::text FROM experiments WHERE position($1 IN config::text) > 0 ORDER BY started_us, key",
+        &[(&id, Type::TEXT)],
+    )?;
+    for row in that_name_it {
+        let config: Value = serde_json::from_str(row.try_get(1)?).unwrap_or_default();
+        if config.get("continues").and_then(Value::as_str) == Some(id) {
+            return Err(JournalError::Continued { id: id.to_owned(), by: row.try_get(0)? }.into());
+        }
+    }
+    Ok(())
 }
 
 /// The key of an experiment under way, which nobody else changes meanwhile.

@@ -6,7 +6,7 @@ use crate::{
     WithSamples, decode_samples,
 };
 use rusqlite::types::ValueRef;
-use rusqlite::{OptionalExtension as _, Row, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use std::time::Duration;
 use wt_trial::{Limits, Measures, Sample, TrialOutcome, TrialRecord, TrialSpec};
 
@@ -55,9 +55,7 @@ impl SqliteJournal {
     /// # Errors
     /// Those of reading.
     pub fn continued_by(&self, id: &str) -> Result<Option<String>, JournalError> {
-        let by = "SELECT id FROM experiments WHERE CASE WHEN json_valid(config) THEN json_extract(config, '$.continues') END = ?1 \
-                  ORDER BY started_us, key LIMIT 1";
-        Ok(self.names(by, id)?.pop())
+        self.read(|| Ok(continued_by(&self.connection, id)?))
     }
 
     pub(super) fn read_experiment(&self, id: &str) -> Result<StoredExperiment, JournalError> {
@@ -327,4 +325,11 @@ fn samples_of(row: &Row<'_>, column: usize) -> Result<Vec<Sample>, Trouble> {
         || Ok(Vec::new()),
         |bytes| decode_samples(bytes).map_err(|e| Trouble::Senseless(format!("samples: {e}"))),
     )
+}
+
+/// The experiment that goes on with this one, if there is one: the first.
+pub(super) fn continued_by(connection: &Connection, id: &str) -> Result<Option<String>, rusqlite::Error> {
+    let by = "SELECT id FROM experiments WHERE CASE WHEN json_valid(config) THEN json_extract(config, '$.continues') END = ?1 \
+              ORDER BY started_us, key LIMIT 1";
+    connection.query_row(by, [id], |row| row.get(0)).optional()
 }

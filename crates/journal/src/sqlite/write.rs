@@ -1,4 +1,5 @@
 use super::codec::{phase_name, signed, to_json, unsigned};
+use super::read::continued_by;
 use super::{SqliteJournal, Trouble};
 use crate::{
     JournalError, NewExperiment, Orphans, Owner, Prune, PruneOutcome, State, StoredExperiment, TrialId, encode_samples,
@@ -32,7 +33,10 @@ impl SqliteJournal {
         }
         let stored = new.begun();
         let head = Head::of(&stored)?;
-        self.transact(|t| insert_experiment(t, &head, State::Running, bad).map(drop))
+        self.transact(|t| {
+            must_be_the_first_to_go_on(t, new)?;
+            insert_experiment(t, &head, State::Running, bad).map(drop)
+        })
     }
 
     pub(super) fn write_trial(&mut self, spec: &TrialSpec, started_unix_us: i64) -> Result<TrialId, JournalError> {
@@ -265,6 +269,16 @@ impl<'a> Head<'a> {
             path: to_json("the path", &stored.path)?,
             arms: arms?,
         })
+    }
+}
+
+/// Refuses what goes on with an experiment that another one goes on with. Only who writes may ask: whoever asks before finds what was
+/// so then.
+fn must_be_the_first_to_go_on(t: &Transaction<'_>, new: &NewExperiment) -> Result<(), Trouble> {
+    let Some(id) = &new.config.tune().continues else { return Ok(()) };
+    match continued_by(t, id)? {
+        Some(by) => Err(JournalError::Continued { id: id.clone(), by }.into()),
+        None => Ok(()),
     }
 }
 

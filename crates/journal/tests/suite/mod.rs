@@ -30,6 +30,7 @@ pub(crate) const CHECKS: &[Check] = &[
     ("what_was_seen_of_a_host_comes_back_in_its_order", what_was_seen_of_a_host_comes_back_in_its_order),
     ("an_experiment_is_found_by_name_beginning_or_last", an_experiment_is_found_by_name_beginning_or_last),
     ("names_that_are_taken_or_dangerous_are_refused", names_that_are_taken_or_dangerous_are_refused),
+    ("an_experiment_is_continued_once", an_experiment_is_continued_once),
     ("the_list_is_filtered_and_the_newest_comes_first", the_list_is_filtered_and_the_newest_comes_first),
     ("the_list_tells_workload_and_verdict", the_list_tells_workload_and_verdict),
     ("a_trial_is_finished_once_and_only_while_it_runs", a_trial_is_finished_once_and_only_while_it_runs),
@@ -133,6 +134,40 @@ pub(crate) fn finished(journal: &mut dyn Journal, id: &str, started: i64, trials
         journal.finish_trial(trial, &outcome()).unwrap();
     }
     journal.finish_experiment(id, State::Finished, started + 1_000, Some(&json!({"text": "faster"}))).unwrap();
+}
+
+fn an_experiment_is_continued_once(journal: &mut dyn Journal) {
+    chain(journal, &["a", "b"]);
+    let on = |before: &str| json!({"continues": before}).into();
+    let refused = journal.create_experiment(&NewExperiment { config: on("a"), ..experiment("c", 9) }).unwrap_err();
+    assert!(matches!(&refused, JournalError::Continued { id, by } if id == "a" && by == "b"), "{refused}");
+    assert!(matches!(journal.load("c"), Err(JournalError::NoSuchExperiment { .. })), "nothing of it is there");
+    journal.create_experiment(&NewExperiment { config: on("b"), ..experiment("c", 9) }).unwrap();
+    // What somebody else has measured is taken as it is.
+    let other = journal.load("b").unwrap();
+    journal.import(&StoredExperiment { id: "d".to_owned(), ..other }, &[]).unwrap();
+}
+
+/// Begins to go on with `a` by many connections at once, each of its own; the names of those that were let.
+pub(crate) fn who_goes_on_with_a<J: Journal>(open: impl Fn() -> J + Sync) -> Vec<String> {
+    finished(&mut open(), "a", 1, 3, None);
+    let all_are_there = std::sync::Barrier::new(4);
+    let begin = |id: String| {
+        let mut journal = open();
+        // Nobody goes on with it yet, whoever asks.
+        all_are_there.wait();
+        let config = json!({"continues": "a"}).into();
+        match journal.create_experiment(&NewExperiment { config, ..experiment(&id, 2) }) {
+            Ok(()) => Some(id),
+            Err(JournalError::Continued { .. }) => None,
+            Err(other) => panic!("{other}"),
+        }
+    };
+    let begin = &begin;
+    std::thread::scope(|threads| {
+        let begun: Vec<_> = (0..4).map(|n| threads.spawn(move || begin(format!("on-{n}")))).collect();
+        begun.into_iter().filter_map(|one| one.join().unwrap()).collect()
+    })
 }
 
 /// Finished experiments of these names, each continuing the one before.

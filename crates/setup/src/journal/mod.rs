@@ -178,6 +178,9 @@ pub fn problem(error: &JournalError) -> Problem {
         JournalError::NoSuchExperiment { .. } | JournalError::Ambiguous { .. } | JournalError::Empty { .. } => {
             Problem::usage(text).hint("windtunnel journal list shows what there is")
         }
+        JournalError::Continued { by, .. } => Problem::usage(text)
+            .because("to go on from the same place again, until it turns out as hoped, would show what isn't there")
+            .hint(format!("windtunnel tune --resume {by}")),
         JournalError::Full { .. } => {
             Problem::environment(text).hint("free some space, or choose another file with --journal")
         }

@@ -273,3 +273,23 @@ fn trials_of_a_size_have_the_deadline_and_the_expected_length_that_they_had_befo
     let per_trial = begun.config.tune().per_trial_us.unwrap();
     assert_eq!(most(&ids[1]) - most(&ids[0]), (60_000_000 / per_trial) as usize, "{per_trial}");
 }
+
+#[test]
+fn of_two_who_go_on_at_once_the_second_is_told_what_one_who_comes_later_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("j.sqlite3");
+    let begins = |id: &str, continues: Option<&str>| {
+        let config = TuneConfig { continues: continues.map(str::to_owned), ..TuneConfig::default() };
+        let config = ExperimentConfig::Tune(Box::new(config));
+        let new = wt_journal::NewExperiment { config, ..wt_journal::NewExperiment::new(id, "adsl", "lab") };
+        super::super::notebook::Notebook::open(Some(&file), &new)
+    };
+    begins("first", None).unwrap().end(State::Stopped, &serde_json::Value::Null).unwrap();
+    // Both have asked, and nobody went on with it yet.
+    let went_on = begins("second", Some("first")).unwrap();
+    let refused = begins("third", Some("first")).unwrap_err();
+    assert_eq!(refused.what, "first is continued by second already");
+    assert_eq!(refused.hint.as_deref(), Some("windtunnel tune --resume second"));
+    assert_eq!(refused.fault, wt_problem::Fault::Usage);
+    assert_eq!(wt_journal::Claim::running(&file), [went_on.id()]);
+}
