@@ -20,7 +20,9 @@ options:
     description:
       - Settings and their values, by the names of C(windtunnel settings show --all), or the kernel's.
       - Booleans are C(on) and C(off), since YAML makes booleans of those words.
-      - With I(state=confirmed) what must hold on the host; the task fails where it doesn't, as after a revert.
+      - With I(state=confirmed) what must hold on the host; the task fails where it doesn't, as after a revert. Only a change that makes
+        nothing but these settings is confirmed.
+      - With I(state=undone) what is to be as it was before. Only changes that made nothing but these settings are taken back.
     type: dict
     default: {}
   verdict:
@@ -35,11 +37,17 @@ options:
   journal:
     description: The journal for I(verdict), if it isn't the one of the user that the task runs as.
     type: path
+  id:
+    description:
+      - With I(state=confirmed) or I(state=undone) the number of the one change that is meant, as the task that made it returned it.
+    type: str
   state:
     description:
       - C(applied) brings the settings into force, unless they are.
-      - C(confirmed) confirms the change that waits, and makes it persistent.
-      - C(undone) reverts the latest change in force.
+      - C(confirmed) confirms the change that waits, and makes it persistent. With I(settings) or I(verdict) it must make nothing but these.
+        Where it makes others beside them the task fails; a change that makes none of them waits on, and C(notes) name it.
+      - C(undone) with I(settings) or I(verdict) reverts the changes that made them, and is C(ok) where none in force has. With I(id) it
+        reverts that change. With none of them it reverts the host's latest change if that is in force, whoever made it, and none before it.
     type: str
     choices: [applied, confirmed, undone]
     default: applied
@@ -83,6 +91,19 @@ EXAMPLES = r"""
 - name: As it was
   windtunnel.tcp.settings:
     state: undone
+    settings: {sack: on, initcwnd: 20}
+
+- name: A trial of something else
+  windtunnel.tcp.settings:
+    settings: {ttl: 128}
+    confirm_within: 10m
+  register: trial
+
+- name: Exactly this change, if it was one
+  windtunnel.tcp.settings:
+    state: undone
+    id: "{{ trial.id }}"
+  when: trial is changed
 """
 
 RETURN = r"""
@@ -92,7 +113,7 @@ changes:
   type: list
   elements: dict
 id:
-  description: The change's number on the host.
+  description: The number on the host of the change that this task made, confirmed or reverted, or that makes its settings and waits.
   returned: if there is one
   type: str
 pending:
@@ -108,6 +129,10 @@ files:
   returned: if this task confirmed it
   type: list
   elements: str
+notes:
+  description: What else there is to know, as of changes that were left alone. Those of the program have C(key) and C(text).
+  returned: if there is any
+  type: list
 """
 
 from ansible.module_utils.basic import AnsibleModule
@@ -143,16 +168,69 @@ def diff(changes):
     return {"before": side("old"), "after": side("new")}
 
 
-def of_phase(module, phases):
-    """The newest of this host's changes that is in one of these phases."""
+def history(module):
+    """This host's changes, the latest first."""
     changes = ask(module, ["settings", "history"])["changes"]
-    found = [one for one in changes if one["here"] and one["phase"] in phases]
-    return max(found, key=lambda one: int(one["id"])) if found else None
+    return sorted((one for one in changes if one["here"]), key=lambda one: int(one["id"]), reverse=True)
+
+
+def waiting(changes):
+    """The change that waits for its confirmation; None where none does."""
+    return next((one for one in changes if one["phase"] == "applied"), None)
+
+
+def by_id(module, changes):
+    """The change that the task names, if it names one."""
+    if not module.params["id"]:
+        return None
+    found = next((one for one in changes if one["id"] == module.params["id"]), None)
+    if found is None:
+        module.fail_json(msg="id: this host has no change %s. Try: windtunnel settings history on the host" % module.params["id"])
+    return found
+
+
+def texts(planned):
+    """What the plan makes, in the words in which changes are kept."""
+    return ["%s=%s on %s" % (one["key"], one["new"], one["target"]) for one in planned]
+
+
+def is_of(change, planned):
+    """Whether a change makes nothing but what is planned. One of routes that came or went makes more than settings."""
+    return bool(change["changes"]) and not change.get("routes") and set(change["changes"]) <= set(texts(planned))
+
+
+def others(change, planned):
+    """What a change makes beside what is planned."""
+    known = texts(planned)
+    routes = ["routes"] if change.get("routes") else []
+    return ", ".join([one for one in change["changes"] if one not in known] + routes)
+
+
+def place(text):
+    """The key and the target of a setting as it is kept: KEY=VALUE on TARGET."""
+    key, rest = text.split("=", 1)
+    return key, rest.split(" on ", 1)[1]
+
+
+def makers(row, changes):
+    """The changes in force that made a setting what it is, the latest first, as far as no other value comes between them."""
+    found = []
+    for change in changes:
+        for text in change["changes"]:
+            key, target = place(text)
+            # A setting of the kernel has several names, and is one.
+            if target == row["target"] and (key == row["key"] or row["scope"] == "host"):
+                if text not in texts([row]):
+                    return found
+                found.append(change)
+    return found
 
 
 def applied(module, result):
     if not module.params["settings"] and not module.params["verdict"]:
         module.fail_json(msg="settings: there are none to apply")
+    if module.params["id"]:
+        module.fail_json(msg="id: names a change for state=confirmed or state=undone")
     result["changes"], wanted = plan(module)
     result["changed"] = any(not one["unchanged"] for one in result["changes"])
     result["diff"] = diff(result["changes"])
@@ -160,11 +238,38 @@ def applied(module, result):
         how = ["--yes"] if module.params["at_once"] else ["--confirm-within", module.params["confirm_within"]]
         done = ask(module, ["settings", "apply"] + wanted + how)
         result.update(id=done["id"], confirm_deadline=done.get("confirm_deadline"), notes=done.get("notes", []))
-    result["pending"] = of_phase(module, ["applied"]) is not None
+    waits = waiting(history(module))
+    result["pending"] = waits is not None
+    if waits and not result["changed"] and is_of(waits, result["changes"]):
+        result["id"] = waits["id"]
+
+
+def to_confirm(module, waits, named, result):
+    """The change to confirm; None where there is nothing to do."""
+    if named:
+        if named["phase"] not in ("applied", "confirmed"):
+            module.fail_json(
+                msg="change %s isn't in force, so there is nothing to confirm: it is %s. Try: windtunnel settings history on the host"
+                % (named["id"], named["phase"])
+            )
+        return named if named["phase"] == "applied" else None
+    planned = result["changes"]
+    if not waits or not planned or is_of(waits, planned):
+        return waits
+    said = "change %s waits for its confirmation" % waits["id"]
+    if set(waits["changes"]) & set(texts(planned)):
+        module.fail_json(
+            msg="%s and makes more than these settings: %s. Likely cause: somebody else made it. Try: windtunnel settings confirm on the "
+            "host, or id: %s in this task, if all of it is to stay" % (said, others(waits, planned), waits["id"]),
+            changes=planned,
+        )
+    result["notes"] = ["%s, and isn't this task's: %s" % (said, others(waits, planned))]
+    return None
 
 
 def confirmed(module, result):
-    waits = of_phase(module, ["applied"])
+    changes = history(module)
+    waits, named = waiting(changes), by_id(module, changes)
     result["changes"], wanted = plan(module)
     lost = [one for one in result["changes"] if not one["unchanged"]]
     if lost:
@@ -174,25 +279,57 @@ def confirmed(module, result):
             "Try: windtunnel settings history on the host" % text,
             changes=result["changes"],
         )
-    if waits:
-        result.update(changed=True, id=waits["id"], diff={"before": "pending\n", "after": "confirmed\n"})
+    change = to_confirm(module, waits, named, result)
+    if change:
+        before, after = ("".join("%s: %s\n" % (word, one) for one in change["changes"]) for word in ("pending", "confirmed"))
+        result.update(changed=True, id=change["id"], diff={"before": before, "after": after})
         if not module.check_mode:
-            done = ask(module, ["settings", "confirm", waits["id"]])
+            done = ask(module, ["settings", "confirm", change["id"]])
             result.update(files=done["files"], notes=done["notes"])
-    result["pending"] = bool(waits and module.check_mode)
+    result["pending"] = waits is not None and (module.check_mode or change is not waits)
+
+
+def to_undo(module, changes, result):
+    """The changes to take back, the latest first."""
+    in_force = [one for one in changes if one["phase"] in ("applied", "confirmed")]
+    named = by_id(module, changes)
+    if named:
+        return [one for one in in_force if one is named]
+    result["changes"], wanted = plan(module)
+    if not wanted:
+        if in_force and in_force[0] is not changes[0]:
+            ids = ", ".join(one["id"] for one in in_force)
+            result["notes"] = ["the latest change isn't in force any more; earlier ones are, and are named by settings or id: %s" % ids]
+            return []
+        return in_force[:1]
+    found, mixed = [], []
+    for row in result["changes"]:
+        for change in makers(row, in_force) if row["unchanged"] else []:
+            if not is_of(change, result["changes"]):
+                mixed += [change] if change not in mixed else []
+                break
+            found += [change] if change not in found else []
+    said = ["change %s made more than these settings: %s" % (one["id"], others(one, result["changes"])) for one in mixed]
+    if mixed and not found and all(one["unchanged"] for one in result["changes"]):
+        module.fail_json(
+            msg="%s. It is taken back whole or not at all. Try: id: %s in this task, if all of it is to go" % (said[0], mixed[0]["id"]),
+            changes=result["changes"],
+        )
+    if mixed:
+        result["notes"] = said
+    return sorted(found, key=lambda one: int(one["id"]), reverse=True)
 
 
 def undone(module, result):
-    last = of_phase(module, ["applied", "confirmed"])
-    if last:
-        result.update(changed=True, id=last["id"], diff={"before": "\n".join(last["changes"]) + "\n", "after": ""})
+    for change in to_undo(module, history(module), result):
+        before = result.get("diff", {}).get("before", "") + "\n".join(change["changes"]) + "\n"
+        result.update(changed=True, id=result.get("id", change["id"]), diff={"before": before, "after": ""})
         if not module.check_mode:
-            done = ask(module, ["settings", "undo", last["id"]])
-            result.update(notes=done["notes"])
+            done = ask(module, ["settings", "undo", change["id"]])
+            result["notes"] = result.get("notes", []) + done["notes"]
             if not done["done"]:
-                module.fail_json(msg="change %s isn't undone in full: %s" % (last["id"], "; ".join(done["notes"])))
-    waits = of_phase(module, ["applied"])
-    result["pending"] = waits is not None
+                module.fail_json(msg="change %s isn't undone in full: %s" % (change["id"], "; ".join(done["notes"])))
+    result["pending"] = waiting(history(module)) is not None
 
 
 def main():
@@ -202,6 +339,7 @@ def main():
             verdict=dict(type="str"),
             side=dict(type="str", choices=["sender", "receiver"]),
             journal=dict(type="path"),
+            id=dict(type="str"),
             state=dict(type="str", choices=["applied", "confirmed", "undone"], default="applied"),
             to=dict(type="str"),
             confirm_within=dict(type="str", default="120s"),
