@@ -58,6 +58,35 @@ def test_problems_are_read_from_objects_and_from_text():
     assert "signal 9" in from_text(-9, "").what
 
 
+@pytest.mark.parametrize(
+    "name, why", [("/no/such", "no such file"), ("{folder}", "it is a folder"), ("{file}", "it isn't executable"), ("no-such-program", "$PATH has no such program")]
+)
+def test_what_windtunnel_names_and_isnt_there_is_this_machines_problem(name, why, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    name = name.format(folder=tmp_path, file=tmp_path / "file")
+    monkeypatch.setenv("WINDTUNNEL", name)
+    for asked in [wt.version, lambda: wt.predict([{"path": "lan"}]), lambda: wt.lab("lan"), lambda: wt.tune(lab="lan"), wt.program]:
+        with pytest.raises(wt.EnvironmentProblem) as caught:
+            asked()
+        assert caught.value.what == f"WINDTUNNEL names {name}, which can't be run: {why}"
+        assert "unset it" in caught.value.hint
+
+
+def test_a_name_without_a_folder_is_looked_for_in_path(monkeypatch):
+    monkeypatch.setenv("PATH", wt.program().rpartition("/")[0], prepend=":")
+    monkeypatch.setenv("WINDTUNNEL", "windtunnel")
+    assert wt.program().endswith("/env/bin/windtunnel")
+
+
+def test_a_program_that_vanishes_or_is_another_one_is_told_as_such(monkeypatch):
+    said = from_text(127, "4: 1: exec: /no/such: not found\n")
+    assert type(said) is wt.EnvironmentProblem and said.what == "the program can't be run: /no/such: not found"
+    for name, asked in [("true", wt.version), ("true", lambda: wt.predict([{"path": "lan"}])), ("echo", lambda: wt.predict([{"path": "lan"}])), ("echo", lambda: wt.lab("lan"))]:
+        monkeypatch.setenv("WINDTUNNEL", name)
+        with pytest.raises(wt.InternalProblem):
+            asked()
+
+
 def test_any_command_answers_and_fails_as_itself():
     assert wt.command("lab", "show", "adsl") == json.loads(program("lab", "show", "adsl", "--json"))
     with pytest.raises(wt.UsageProblem):

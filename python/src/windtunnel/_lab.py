@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Type, Union
 
 from . import _options, _program
-from ._problem import EnvironmentProblem, UsageProblem, from_text
+from ._problem import EnvironmentProblem, InternalProblem, UsageProblem, from_text
 
 Argument = Union[str, "os.PathLike[str]"]
 
@@ -56,7 +56,10 @@ class Lab:
             line = child.process.stdout.readline()
             if not line:
                 raise from_text(child.ended(), child.said())
-            self.facts: Dict[str, Any] = json.loads(line)
+            try:
+                self.facts: Dict[str, Any] = json.loads(line)
+            except ValueError:
+                raise InternalProblem(f"windtunnel lab up said what is no JSON: {line[:200]!r}") from None
             self.hosts: Dict[str, Dict[str, Any]] = {host["name"]: host for host in self.facts["hosts"]}
         except BaseException:
             self._finalizer()

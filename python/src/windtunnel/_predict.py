@@ -9,6 +9,7 @@ import re
 from typing import Any, List
 
 from . import _frames, _options, _program
+from ._problem import InternalProblem
 
 # Columns of the answer that aren't numbers.
 _TEXTS = {"setting", "figure_unit", "problem"}
@@ -88,13 +89,15 @@ class _Answers:
         """All of it, once there is no more."""
         rows = csv.reader(io.StringIO(b"".join([self._rest, *self._quoted]).decode(), newline=""))
         if not self._names:
-            self._head(next(rows))
+            self._head(next(rows, []))
         left = [list(column) for column in zip(*rows)]
         if left:
             self._add(left)
         return self._found
 
     def _head(self, names: List[str]) -> None:
+        if "row" not in names:
+            raise InternalProblem(f"windtunnel predict answered no table: {','.join(names)[:200]!r}")
         self._names = names
         self._found = {name: [] for name in names}
 

@@ -86,6 +86,10 @@ def from_text(code: int, text: str) -> Problem:
             found = {}
         if "what" in found:
             return from_object(found)
+    # The shell that becomes the program says why it can't, and where in its own line.
+    unfit = re.fullmatch(r"\d+: (?:line )?\d+: (?:exec: )?(.*)\s*", text) if code in (126, 127) else None
+    if unfit:
+        return EnvironmentProblem(f"the program can't be run: {unfit.group(1)}", None, "set WINDTUNNEL to the program's path, or unset it")
     said: Dict[str, List[str]] = {"what": [], "cause": [], "try": []}
     part = "what"
     for line in lines:

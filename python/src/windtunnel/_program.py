@@ -32,11 +32,11 @@ _WATCH = (
 def program() -> str:
     """The path of the program: ``$WINDTUNNEL``, the one installed with this package, or the first in ``$PATH``.
 
-    Raises :class:`EnvironmentProblem` where there is none.
+    Raises :class:`EnvironmentProblem` where there is none, and where ``$WINDTUNNEL`` names what can't be run.
     """
     named = os.environ.get("WINDTUNNEL")
     if named:
-        return named
+        return _named(named)
     for folder in _folders():
         path = os.path.join(folder, "windtunnel")
         if os.access(path, os.X_OK):
@@ -49,6 +49,24 @@ def program() -> str:
             "pip install --force-reinstall windtunnel, or set WINDTUNNEL to the program's path",
         )
     return found
+
+
+def _named(name: str) -> str:
+    """The program that ``$WINDTUNNEL`` names: a path, or a name to look for in ``$PATH``."""
+    found = shutil.which(name)
+    if found is not None:
+        return found
+    if not os.path.dirname(name):
+        why = "$PATH has no such program"
+    elif not os.path.exists(name):
+        why = "no such file"
+    else:
+        why = "it is a folder" if os.path.isdir(name) else "it isn't executable"
+    raise EnvironmentProblem(
+        f"WINDTUNNEL names {name}, which can't be run: {why}",
+        None,
+        "set WINDTUNNEL to the program's path, or unset it: then the program that was installed with this package is run",
+    )
 
 
 def _folders() -> Iterator[str]:
@@ -204,4 +222,8 @@ def command(*arguments: str) -> Any:
 
 def version() -> str:
     """The version of the program."""
-    return output(["--version"])[0].decode().split()[1]
+    told = output(["--version"])[0].decode("utf-8", "replace")
+    words = told.split()
+    if words[:1] != ["windtunnel"] or len(words) < 2:
+        raise InternalProblem(f"{program()} answered no version: {told[:200]!r}", None, "set WINDTUNNEL to the program's path, or unset it")
+    return words[1]
