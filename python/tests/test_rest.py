@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import pathlib
 
 import pytest
 from conftest import program
@@ -40,6 +41,14 @@ def test_a_table_without_outcomes_is_a_problem():
         ({"levels": ["rwin=4x", "mtu=1400"]}, ["--levels=rwin=4x", "--levels=mtu=1400"]),
         ({"arm": {"tuned": {"rwin": "64KiB"}}}, ["--arm=tuned: rwin=64KiB"]),
         ({"knobs": ["rwin", "cc"]}, ["--knobs=rwin,cc"]),
+        ({"knobs": {"rwin", "cc", "mtu"}}, ["--knobs=cc,mtu,rwin"]),
+        ({"knobs": (knob for knob in ("rwin", "cc"))}, ["--knobs=rwin,cc"]),
+        ({"set": [{"cc": "bbr"}, {"initcwnd": 20, "mtu_probing": True}]}, ["--set=cc=bbr", "--set=initcwnd=20,mtu-probing=on"]),
+        ({"set": ["cc=bbr", {"sack": False}]}, ["--set=cc=bbr", "--set=sack=off"]),
+        ({"levels": [{"rwin": ("4x", 65536)}, {"sack": [True, False]}]}, ["--levels=rwin=4x,65536", "--levels=sack=on,off"]),
+        ({"levels": {"mtu": range(1400, 1402)}}, ["--levels=mtu=1400,1401"]),
+        ({"arm": [{"rwin": "64KiB"}, {"tuned": {"cc": "bbr"}}]}, ["--arm=rwin=64KiB", "--arm=tuned: cc=bbr"]),
+        ({"journal": pathlib.Path("j.sqlite3")}, ["--journal=j.sqlite3"]),
         ({"seed": 2**64 - 1}, ["--seed=18446744073709551615"]),
         ({"rtt": datetime.timedelta(milliseconds=40)}, ["--rtt=40000us"]),
     ],
@@ -56,6 +65,19 @@ def test_problems_are_read_from_objects_and_from_text():
     problem = from_text(3, "note\nwindtunnel: can't\nin two lines\n  cause: this\n  try:   that\n")
     assert (type(problem), problem.what, problem.cause, problem.hint) == (wt.EnvironmentProblem, "can't\nin two lines", "this", "that")
     assert "signal 9" in from_text(-9, "").what
+
+
+def test_what_is_said_of_a_mistyped_call_has_what_and_hint_apart():
+    for options, what, hint in [
+        ({"set": "x"}, "invalid value 'x' for '--set <KNOB=LEVEL,…>': write KNOB=LEVEL, such as rwin=64KiB", "windtunnel --help"),
+        ({"knob": "cc"}, "unexpected argument '--knob' found", "a similar argument exists: '--knobs'"),
+    ]:
+        with pytest.raises(wt.UsageProblem) as of_a_table:
+            wt.predict([{"path": "lan"}], **options)
+        assert (of_a_table.value.what, of_a_table.value.hint.startswith(hint)) == (what, True)
+        with pytest.raises(wt.UsageProblem) as of_a_path:
+            wt.predict("lan", **options)
+        assert of_a_path.value.what == what
 
 
 @pytest.mark.parametrize(

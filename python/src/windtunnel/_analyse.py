@@ -15,8 +15,9 @@ def analyse(table: Any, **options: Any) -> Dict[str, Any]:
     and ``block`` name columns: ``wt.analyse(df, value="goodput_mbps", factor="mtu", block="day")``. That no difference is shown
     is an answer like any other.
     """
-    if isinstance(options.get("value"), (list, tuple)):
-        options["value"] = ",".join(options["value"])
+    values = _options.several(options.get("value"))
+    if values is not None:
+        options["value"] = ",".join(map(_options.text, values))
     words = ["analyse", *_options.flags(options)]
     if isinstance(table, (str, os.PathLike)):
         return cast(Dict[str, Any], _program.answer([*words, "--", os.fspath(table)]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import math
 import os
-from typing import Any, List, Mapping, Union
+from typing import Any, Iterable, List, Mapping, Optional, Union
 
 Settings = Union[str, Mapping[str, Any]]
 """Levels of several knobs: ``"cc=bbr,initcwnd=20"``, or ``{"cc": "bbr", "initcwnd": 20}``."""
@@ -47,9 +47,42 @@ def settings(value: Settings) -> str:
     return ",".join(f"{knob.replace('_', '-')}={text(level)}" for knob, level in value.items())
 
 
+def several(value: Any) -> Optional[List[Any]]:
+    """The members of a list, a tuple, a set or whatever else yields some; ``None`` for one value, such as a text or a dictionary.
+
+    A set has no order, and gets that of its members' words, so that the same call asks the same.
+    """
+    if isinstance(value, (str, bytes, Mapping, os.PathLike)) or not isinstance(value, Iterable):
+        return None
+    return sorted(value, key=text) if isinstance(value, (set, frozenset)) else list(value)
+
+
 def _levels(value: Any) -> str:
     """Levels of one knob: ``"4x,8x"``, or a list."""
-    return ",".join(text(level) for level in value) if isinstance(value, (list, tuple)) else text(value)
+    levels = several(value)
+    return text(value) if levels is None else ",".join(map(text, levels))
+
+
+def _words(name: str, value: Any) -> List[str]:
+    """What an option says, a word for each time that it stands there."""
+    members = several(value)
+    if members is not None:
+        # Knobs stand in one word; any other option is repeated.
+        return [",".join(map(text, members))] if name == "knobs" else [word for one in members for word in _words_of_member(name, one)]
+    if not isinstance(value, Mapping):
+        return [text(value)]
+    if name == "levels":
+        return [f"{knob.replace('_', '-')}={_levels(some)}" for knob, some in value.items()]
+    if name == "arm":
+        return [f"{arm}: {settings(some)}" for arm, some in value.items()]
+    return [settings(value)]
+
+
+def _words_of_member(name: str, one: Any) -> List[str]:
+    """The same of one in a list: an arm there may be settings without a name."""
+    if isinstance(one, Mapping) and name == "arm" and not any(isinstance(some, Mapping) or "=" in text(some) for some in one.values()):
+        return [settings(one)]
+    return _words(name, one) if isinstance(one, Mapping) else [text(one)]
 
 
 def flags(options: Mapping[str, Any]) -> List[str]:
@@ -59,16 +92,5 @@ def flags(options: Mapping[str, Any]) -> List[str]:
         flag = "--" + name.rstrip("_").replace("_", "-")
         if value is None or value is False:
             continue
-        if value is True:
-            words.append(flag)
-        elif name == "levels" and isinstance(value, Mapping):
-            words += [f"{flag}={knob.replace('_', '-')}={_levels(some)}" for knob, some in value.items()]
-        elif name == "arm" and isinstance(value, Mapping):
-            words += [f"{flag}={arm}: {settings(some)}" for arm, some in value.items()]
-        elif isinstance(value, Mapping):
-            words.append(f"{flag}={settings(value)}")
-        elif isinstance(value, (list, tuple)):
-            words += [f"{flag}={','.join(map(text, value))}"] if name == "knobs" else [f"{flag}={text(one)}" for one in value]
-        else:
-            words.append(f"{flag}={text(value)}")
+        words += [flag] if value is True else [f"{flag}={word}" for word in _words(name, value)]
     return words

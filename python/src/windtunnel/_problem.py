@@ -67,6 +67,12 @@ class StoppedProblem(Problem):
 _KINDS: List[Type[Problem]] = [UsageProblem, EnvironmentProblem, RemoteProblem, InternalProblem, StoppedProblem]
 
 
+_MISTYPED = re.compile(r"^error: (.*?)\n\n(.*?)For more information, try '--help'\.\s*\Z", re.MULTILINE | re.DOTALL)
+"""What is said of a mistyped command line without ``--json``: what is wrong, and behind an empty line how it is used."""
+
+_HELP = "windtunnel --help, or --help after the command's name"
+
+
 def from_object(found: Dict[str, Any]) -> Problem:
     """The exception for a problem as JSON."""
     kind = next((kind for kind in _KINDS if kind.fault == found.get("fault")), InternalProblem)
@@ -76,7 +82,8 @@ def from_object(found: Dict[str, Any]) -> Problem:
 def from_text(code: int, text: str) -> Problem:
     """The exception for what a command said on standard error, ending with this exit code.
 
-    With ``--json`` that is an object in the last line, otherwise text whose indented lines begin with ``cause:`` and ``try:``.
+    With ``--json`` that is an object in the last line, otherwise text whose indented lines begin with ``cause:`` and ``try:``, or what a
+    mistyped command line is answered with, which begins with ``error:``.
     """
     lines = [line for line in text.splitlines() if line.strip()]
     if lines and lines[-1].startswith("{"):
@@ -86,6 +93,10 @@ def from_text(code: int, text: str) -> Problem:
             found = {}
         if "what" in found:
             return from_object(found)
+    mistyped = _MISTYPED.search(text) if code == UsageProblem.code else None
+    if mistyped:
+        tip = re.search(r"^ *tip: (.*)$", mistyped.group(2), re.MULTILINE)
+        return UsageProblem(" ".join(mistyped.group(1).split()), None, tip.group(1) if tip else _HELP)
     # The shell that becomes the program says why it can't, and where in its own line.
     unfit = re.fullmatch(r"\d+: (?:line )?\d+: (?:exec: )?(.*)\s*", text) if code in (126, 127) else None
     if unfit:
