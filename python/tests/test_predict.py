@@ -112,6 +112,21 @@ def test_frames_of_pandas_come_back_as_such_with_gaps_and_types():
     assert answers["goodput_bps"].tolist() == [row["goodput_bps"] for row in wt.predict(rows, seeds=3, **QUESTION)]
 
 
+def test_an_index_with_a_name_is_the_answers_and_asks_for_nothing():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(ROWS)
+    plain = wt.predict(frame, **QUESTION)
+    assert isinstance(plain.index, pandas.RangeIndex)
+    assert isinstance(wt.predict(frame[::-1], **QUESTION).index, pandas.RangeIndex)
+    by_site = wt.predict(frame.set_index("site"), **QUESTION)
+    assert by_site.index.name == "site" and by_site.index.tolist() == ["Berlin"] * 3 + ["Oslo"] * 3
+    assert by_site.loc["Oslo", "goodput_bps"].tolist() == plain[plain["site"] == "Oslo"]["goodput_bps"].tolist()
+    # Whatever its name is, as one of the answer's columns.
+    two = frame.assign(row=pandas.to_datetime(["2026-01-01", "2026-01-02"]), rtt_class=[1, 2]).set_index(["row", "rtt_class"])
+    answers = wt.predict(two, **QUESTION)
+    assert answers.index.equals(two.index.take([0, 0, 0, 1, 1, 1])) and answers["row"].tolist() == [1] * 3 + [2] * 3
+
+
 def test_frames_of_polars_come_back_as_such():
     polars = pytest.importorskip("polars")
     answers = wt.predict(polars.DataFrame(ROWS), **QUESTION)

@@ -26,6 +26,13 @@ def test_an_analysis_is_the_json_of_the_command(tmp_path):
     assert wt.analyse(pandas.DataFrame(TTL)) == mine
 
 
+def test_levels_that_are_true_and_false_are_called_so():
+    rows = [{"tuned": tuned, "rate": rate} for tuned, rate in zip([True, False] * 3, [1, 2, 1.1, 2.1, 1.2, 2])]
+    assert {group["level"] for group in wt.analyse(rows)["describe"]} == {"True", "False"}
+    pandas = pytest.importorskip("pandas")
+    assert {group["level"] for group in wt.analyse(pandas.DataFrame(rows))["describe"]} == {"True", "False"}
+
+
 def test_a_table_without_outcomes_is_a_problem():
     with pytest.raises(wt.UsageProblem):
         wt.analyse([{"a": "x"}, {"a": "y"}])

@@ -22,4 +22,9 @@ def analyse(table: Any, **options: Any) -> Dict[str, Any]:
     if isinstance(table, (str, os.PathLike)):
         return cast(Dict[str, Any], _program.answer([*words, "--", os.fspath(table)]))
     columns, _ = _frames.columns(table)
-    return cast(Dict[str, Any], _program.answer([*words, "--", "-"], _predict.as_csv(columns)))
+    return cast(Dict[str, Any], _program.answer([*words, "--", "-"], _predict.as_csv(columns, _cell)))
+
+
+def _cell(value: Any) -> str:
+    """A level or an outcome in the table's own words: what is true there isn't a setting that is on."""
+    return str(value) if _options.is_truth(value) else _options.text(value)

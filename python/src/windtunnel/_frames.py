@@ -28,6 +28,15 @@ def columns(table: Any) -> Tuple[Columns, str]:
     return _of_rows(table), "list"
 
 
+def with_index_of(given: Any, answer: Any, rows: List[int]) -> Any:
+    """An answer with the index of the table that was given, if that is one of pandas and has a name; ``rows`` are those of the table that
+    the answer's rows are about, from 0."""
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(given, pandas.DataFrame) and any(name is not None for name in given.index.names):
+        answer.index = given.index.take(rows)
+    return answer
+
+
 def _of_rows(rows: Iterable[Any]) -> Columns:
     found: Columns = {}
     count = 0

@@ -21,7 +21,7 @@ def text(value: Any) -> str:
         return ""
     if isinstance(value, str):
         return value
-    if type(value).__name__ in ("bool", "bool_"):
+    if is_truth(value):
         return "on" if value else "off"
     if isinstance(value, datetime.timedelta):
         # pandas' Timedelta has nanoseconds beyond; the program's times have microseconds.
@@ -31,6 +31,11 @@ def text(value: Any) -> str:
     if isinstance(value, os.PathLike):
         return str(os.fspath(value))
     return str(value)
+
+
+def is_truth(value: Any) -> bool:
+    """Whether it is true or false, without asking numpy, whose type has had two names."""
+    return type(value).__name__ in ("bool", "bool_")
 
 
 def missing(value: Any) -> bool:

@@ -6,7 +6,7 @@ import csv
 import io
 import os
 import re
-from typing import Any, List
+from typing import Any, Callable, List, Literal
 
 from . import _frames, _options, _program
 from ._problem import InternalProblem
@@ -24,7 +24,8 @@ def predict(table: Any, **options: Any) -> Any:
     are kept, with their own values. ``options`` hold for rows whose cell is empty. The answer has a row for each setting of
     each row, in the form that the table had: ``row`` (from 1), your columns, ``arm``, ``setting``, ``goodput_bps``, ``figure``,
     ``completion_us``, ``queueing_delay_us``, ``retransmitted_share``, ``gain`` (a share; none for the first, current setting),
-    ``worth_measuring``, ``model_error_p90``, ``problem``.
+    ``worth_measuring``, ``model_error_p90``, ``problem``. The index of a DataFrame of pandas, if it has a name, is the index of the answer;
+    it asks for nothing.
 
     A string is one path instead, a preset's name or a TOML file, and the answer is the object of ``predict --json``.
 
@@ -39,22 +40,23 @@ def predict(table: Any, **options: Any) -> Any:
     # A scheduler's environment, which names a part of a table that lies in a file, says nothing of these rows.
     whole = [] if options.get("shard") else ["--shard=1/1"]
     _program.output(["predict", "--table", "-", *whole, *_options.flags(options)], as_csv(asked), take=answers.take)
-    return _frames.table(answers.columns(), form)
+    found = answers.columns()
+    return _frames.with_index_of(table, _frames.table(found, form), [int(number) - 1 for number in found["row"]])
 
 
-def as_csv(asked: _frames.Columns) -> bytes:
-    """The question. Every cell is quoted where it must be, and nothing is rounded."""
-    rows = [list(asked), *zip(*([_options.text(cell) for cell in cells] for cells in asked.values()))]
+def as_csv(asked: _frames.Columns, text: Callable[[Any], str] = _options.text) -> bytes:
+    """The question, with each cell's text. Every cell is quoted where it must be, and nothing is rounded."""
+    rows = [list(asked), *zip(*([text(cell) for cell in cells] for cells in asked.values()))]
 
-    def written(quoting: int) -> str:
-        text = io.StringIO()
-        csv.writer(text, lineterminator="\n", quoting=quoting).writerows(rows)
-        return text.getvalue()
+    def written(quoting: Literal[0, 1]) -> str:
+        lines = io.StringIO()
+        csv.writer(lines, lineterminator="\n", quoting=quoting).writerows(rows)
+        return lines.getvalue()
 
-    text = written(csv.QUOTE_MINIMAL)
+    lines = written(csv.QUOTE_MINIMAL)
     # Before Python 3.13 a carriage return isn't quoted, and ends the line for who reads it; a line that begins with # is a comment.
-    plain = "\r" not in text and not text.startswith("#") and "\n#" not in text
-    return (text if plain else written(csv.QUOTE_ALL)).encode()
+    plain = "\r" not in lines and not lines.startswith("#") and "\n#" not in lines
+    return (lines if plain else written(csv.QUOTE_ALL)).encode()
 
 
 class _Answers:
