@@ -1,4 +1,4 @@
-use crate::allowance::Allowance;
+use crate::allowance::{Allowance, out_of_bytes, out_of_time};
 use crate::pattern;
 use crate::sample::{End, Sampler, interval};
 use crate::strain::{ReceiverState, waited_for_processor};
@@ -137,7 +137,7 @@ pub(crate) struct Job {
     pub(crate) deadline: Duration,
     /// The window that the receiver holds, bytes, if it was set.
     pub(crate) window: Option<u32>,
-    /// What may be moved, whatever was asked for.
+    /// What may be moved and until when, whatever was asked for.
     pub(crate) most: Allowance,
     /// Those with whom it takes turns.
     pub(crate) turns: Option<Arc<Turns>>,
@@ -205,11 +205,14 @@ pub(crate) fn receive(stream: &mut TcpStream, job: &Job, cancel: &Cancel) -> io:
     let waited_before = waited_for_processor();
     let (mut bytes, mut missing) = (0, None);
     let mut last_ns = start_ns;
-    let limit_ns = start_ns.saturating_add(limit.as_nanos() as u64);
+    let asked_ns = start_ns.saturating_add(limit.as_nanos() as u64);
     let finish = loop {
         let now = monotonic_ns();
+        let limit_ns = asked_ns.min(job.most.until_ns());
         if now >= limit_ns {
-            break if limit == deadline && !matches!(amount, Amount::Time(time) if time <= deadline) {
+            break if limit_ns < asked_ns {
+                Finish::PeerLeft(out_of_time())
+            } else if limit == deadline && !matches!(amount, Amount::Time(time) if time <= deadline) {
                 Finish::Deadline
             } else {
                 Finish::Done
@@ -239,7 +242,7 @@ pub(crate) fn receive(stream: &mut TcpStream, job: &Job, cancel: &Cancel) -> io:
                     break if bytes == wanted { Finish::Done } else { Finish::Corrupt(wanted) };
                 }
                 if !allowed {
-                    break Finish::PeerLeft("the quota of bytes is used up".to_owned());
+                    break Finish::PeerLeft(out_of_bytes());
                 }
             }
             Err(e) if e.kind() == io::ErrorKind::WouldBlock && blocks => {}
@@ -254,7 +257,7 @@ pub(crate) fn receive(stream: &mut TcpStream, job: &Job, cancel: &Cancel) -> io:
     waiting.end(stream)?;
     let end_ns = match (&finish, amount) {
         (Finish::Done, Amount::Size(_)) => last_ns,
-        (Finish::Done | Finish::Deadline, _) => limit_ns,
+        (Finish::Done | Finish::Deadline, _) => asked_ns,
         _ => monotonic_ns(),
     };
     let info = TcpInfo::read(stream).unwrap_or_default();
@@ -285,7 +288,7 @@ pub(crate) fn send(
     let wanted = if let Amount::Size(size) = amount { size.get() } else { u64::MAX };
     let expected = if let Amount::Time(time) = amount { time } else { Duration::from_secs(10) };
     // The receiver leaves first; this only ends a sender whose peer has vanished.
-    let limit_ns = start_ns.saturating_add(deadline.as_nanos() as u64).saturating_add(2_000_000_000);
+    let patience_ns = start_ns.saturating_add(deadline.as_nanos() as u64).saturating_add(2_000_000_000);
     let sampler =
         Sampler::start(stream.try_clone()?, End::Sender, start_ns, interval(expected)).map_err(|error| error.source)?;
     let mut waiting = WaitMode::beside(stream)?;
@@ -299,8 +302,9 @@ pub(crate) fn send(
             break Finish::Cancelled;
         }
         let now = monotonic_ns();
+        let limit_ns = patience_ns.min(job.most.until_ns());
         if now >= limit_ns {
-            break Finish::Deadline;
+            break if limit_ns < patience_ns { Finish::PeerLeft(out_of_time()) } else { Finish::Deadline };
         }
         if now - asked_ns >= ASKED {
             // A reset connection answers no more questions, so the last answer before it is kept.
@@ -313,9 +317,12 @@ pub(crate) fn send(
             waiting.end(stream)?;
             // Many that take turns don't look so often.
             let exact = job.turns.is_none();
-            let drained = drain(stream, (limit_ns, exact), cancel, (&mut info, &mut heard))?;
+            let drained = drain(stream, (patience_ns, exact), job, cancel, (&mut info, &mut heard))?;
             whole_ns = drained.1;
-            break drained.0;
+            break match drained.0 {
+                Finish::Done if bytes < wanted => Finish::PeerLeft(out_of_bytes()),
+                other => other,
+            };
         }
         let blocks = waiting.choose(stream, &turn, limit_ns - now)?;
         let most = if blocks { longest } else { pattern::PIECE };
@@ -376,7 +383,8 @@ fn is_time_up(amount: Amount, start_ns: u64) -> bool {
 /// include/net/tcp_states.h: in `TCP_FIN_WAIT2`, 5, the FIN is acknowledged, and so is all before it.
 fn drain(
     stream: &mut TcpStream,
-    (limit_ns, exact): (u64, bool),
+    (patience_ns, exact): (u64, bool),
+    job: &Job,
     cancel: &Cancel,
     (info, heard): (&mut TcpInfo, &mut LastAck),
 ) -> io::Result<(Finish, Option<u64>)> {
@@ -399,8 +407,11 @@ fn drain(
             Ok(_) => {}
             Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
                 let now = monotonic_ns();
+                let limit_ns = patience_ns.min(job.most.until_ns());
                 if now >= limit_ns {
-                    return Ok((Finish::Deadline, whole_ns));
+                    let is_last = limit_ns == patience_ns;
+                    let finish = if is_last { Finish::Deadline } else { Finish::PeerLeft(out_of_time()) };
+                    return Ok((finish, whole_ns));
                 }
                 if cancel.is_cancelled() {
                     return Ok((Finish::Cancelled, whole_ns));

@@ -2,6 +2,7 @@
 
 use super::key::{HELLO, Hello, Secure, SharedKey, TAG};
 use super::message::{ANSWER, Answer, Ask, LONGEST_REPORT, PIECE, report_from_json};
+use crate::allowance::is_enough;
 use crate::client::Connection;
 use crate::control::read_some;
 use crate::error::{FetchError, LoadError, lost, refused_or_not};
@@ -58,8 +59,9 @@ pub(crate) fn test(job: &Fetch<'_>, direction: Direction, cancel: &Cancel) -> Re
             None
         }
     };
-    if direction == Direction::Up {
-        settle(&mut report, other.as_ref(), job.amount);
+    match direction {
+        Direction::Up => settle(&mut report, other.as_ref(), job.amount),
+        Direction::Down => explain(&mut report, other.as_ref()),
     }
     let far = other.as_ref().map(|other| far(other, &request, direction, &mut granted, &mut notes));
     Ok(FetchOutcome { report, connect_time, granted, length: None, surplus: false, notes, far, other })
@@ -85,6 +87,16 @@ pub(super) fn settle(report: &mut EndReport, other: Option<&EndReport>, amount: 
     }
     if may_be_done {
         report.finish = other.finish.clone();
+    }
+}
+
+/// A server that has left a download says why where the quota is used up; here it only closed the connection, or reset it.
+pub(super) fn explain(report: &mut EndReport, other: Option<&EndReport>) {
+    if matches!(report.finish, Finish::PeerLeft(_))
+        && let Some(Finish::PeerLeft(why)) = other.map(|other| &other.finish)
+        && is_enough(why)
+    {
+        report.finish = Finish::PeerLeft(why.clone());
     }
 }
 
@@ -242,9 +254,27 @@ pub(super) fn ask_for_report(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::allowance::out_of_time;
 
     fn end(finish: Finish, bytes: u64, millis: u64) -> EndReport {
         EndReport::of_several(finish, bytes, Duration::from_millis(millis))
+    }
+
+    #[test]
+    fn a_download_that_broke_off_tells_of_the_quota_where_the_server_says_so() {
+        let left = |why: &str| Finish::PeerLeft(why.to_owned());
+        let told = |own: Finish, other: Option<Finish>| {
+            let mut report = end(own, 1000, 10);
+            explain(&mut report, other.map(|finish| end(finish, 1000, 10)).as_ref());
+            report.finish
+        };
+        let (reset, quota) = (left("Connection reset by peer"), left(&out_of_time()));
+        assert_eq!(told(reset.clone(), Some(quota.clone())), quota);
+        // Neither what the server saw of us, nor anything where all came.
+        assert_eq!(told(reset.clone(), Some(left("Broken pipe"))), reset);
+        assert_eq!(told(reset.clone(), Some(Finish::Deadline)), reset);
+        assert_eq!(told(reset.clone(), None), reset);
+        assert_eq!(told(Finish::Done, Some(quota)), Finish::Done);
     }
 
     #[test]

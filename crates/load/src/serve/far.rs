@@ -1,6 +1,6 @@
 //! A server with a key as the peer of workloads of several connections.
 
-use super::client::{Session, ask_for_report, far, settle, split};
+use super::client::{Session, ask_for_report, explain, far, settle, split};
 use super::key::SharedKey;
 use super::message::Ask;
 use crate::client::Connection;
@@ -87,6 +87,8 @@ pub(crate) fn run(job: &Fetch<'_>, workload: &Workload, cancel: &Cancel) -> Resu
     let other = EndReport::joined(servers, matches!(workload, Workload::Page { .. }));
     if direction == Direction::Up && !workload.is_talk() {
         settle(&mut report, other.as_ref(), workload.time().map_or(job.amount, Amount::Time));
+    } else {
+        explain(&mut report, other.as_ref());
     }
     let (_, request) = split(job, direction);
     let far = other.as_ref().map(|other| far(other, &request, direction, &mut granted, &mut notes));

@@ -312,7 +312,7 @@ impl Gate {
         let refused = |why: String| Answer::Refused { why, pause: None };
         let place = match shared.groups.enter(client, request.token) {
             None => Err(refused("there is no such test".to_owned())),
-            Some(place) if place.most.left() == 0 => {
+            Some(place) if place.most.is_used_up(monotonic_ns()) => {
                 let left = lock(&shared.accounts).renewed(client, now());
                 Err(used_up(left))
             }
@@ -381,7 +381,7 @@ impl Gate {
             let next = self.waiting.pop(&lock(&self.shared.accounts));
             let Some((client, mut waiting)) = next else { return };
             let at = now();
-            let room = {
+            let most = {
                 let mut accounts = lock(&self.shared.accounts);
                 if let Some(left) = accounts.exhausted(client, at) {
                     drop(accounts);
@@ -389,10 +389,10 @@ impl Gate {
                     say(&mut waiting.stream, &mut waiting.secure, &used_up(left));
                     continue;
                 }
-                (accounts.begin(client, at), accounts.time_left(client, at))
+                accounts.begin(client, at)
             };
             Metrics::add(&self.shared.metrics.tests, 1);
-            let place = TestPlace::take(&self.shared, client, at, room);
+            let place = TestPlace::take(&self.shared, client, at, most);
             let shared = Arc::clone(&self.shared);
             let token = waiting.request.token;
             shared.groups.begin(client, token, &place);
@@ -451,7 +451,7 @@ fn transfer(
     shared: &ServerState,
 ) -> std::io::Result<EndReport> {
     let after = now().saturating_sub(place.begun);
-    let deadline = deadline_of(request.amount, shared.config.longest, after).min(place.time.saturating_sub(after));
+    let deadline = deadline_of(request.amount, shared.config.longest, after);
     let job = Job {
         amount: request.amount,
         start_ns: monotonic_ns(),

@@ -16,22 +16,15 @@ pub(super) struct TestPlace {
     client: IpAddr,
     /// By the monotonic clock.
     pub(super) begun: Duration,
-    /// What may be moved, together with everything else of this client.
+    /// What may be moved, together with everything else of this client, and until when.
     pub(super) most: Allowance,
-    /// How long it may take.
-    pub(super) time: Duration,
 }
 
 impl TestPlace {
     /// Takes a place for a client, whose account has noted that.
-    pub(super) fn take(
-        shared: &Arc<ServerState>,
-        client: IpAddr,
-        begun: Duration,
-        (most, time): (Allowance, Duration),
-    ) -> Arc<Self> {
+    pub(super) fn take(shared: &Arc<ServerState>, client: IpAddr, begun: Duration, most: Allowance) -> Arc<Self> {
         shared.metrics.running.fetch_add(1, Ordering::AcqRel);
-        Arc::new(Self { shared: Arc::clone(shared), client, begun, most, time })
+        Arc::new(Self { shared: Arc::clone(shared), client, begun, most })
     }
 }
 

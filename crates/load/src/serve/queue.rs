@@ -42,7 +42,7 @@ const WINDOW: Duration = Duration::from_secs(24 * 3600);
 struct Account {
     since: Duration,
     last: Duration,
-    /// The bytes that are left to all connections of its tests together, charged while they move.
+    /// The bytes that are left to all connections of its tests together, charged while they move, and when their time is used up.
     most: Allowance,
     time: Duration,
     tests: u64,
@@ -54,12 +54,19 @@ struct Account {
 impl Account {
     /// One that begins now.
     fn anew(now: Duration, quota: Quota) -> Self {
-        Self { since: now, most: Allowance::of(quota.bytes), ..Self::default() }
+        Self { since: now, most: Allowance::of(quota.bytes, quota.time < Duration::MAX), ..Self::default() }
     }
 
     /// How long its tests took so far, with those that run.
     fn time(&self, now: Duration) -> Duration {
         self.time.saturating_add(now.saturating_mul(self.running).saturating_sub(self.begins))
+    }
+
+    /// Lets those of its tests that run end when the time is used up: while several run, it passes that much faster.
+    fn share(&self, now: Duration, quota: Quota) {
+        let left = quota.time.saturating_sub(self.time(now));
+        let end = now.saturating_add(left / self.running.max(1));
+        self.most.end_at(u64::try_from(end.as_nanos()).unwrap_or(u64::MAX));
     }
 
     /// How long until it begins anew.
@@ -91,18 +98,12 @@ impl Accounts {
         enough.then(|| account.renewed(now))
     }
 
-    /// How much time a client may still have, those of its tests counted that run.
-    pub(super) fn time_left(&self, client: IpAddr, now: Duration) -> Duration {
-        let had = self.clients.get(&client).map_or(Duration::ZERO, |account| account.time(now));
-        self.quota.time.saturating_sub(had)
-    }
-
     /// How long until its quota begins anew.
     pub(super) fn renewed(&self, client: IpAddr, now: Duration) -> Duration {
         self.clients.get(&client).map_or(Duration::ZERO, |account| account.renewed(now))
     }
 
-    /// A test of its begins; what it may move, together with everything else of this client.
+    /// A test of its begins; what it may move, together with everything else of this client, and for how long.
     pub(super) fn begin(&mut self, client: IpAddr, now: Duration) -> Allowance {
         if !self.clients.contains_key(&client) && self.clients.len() >= MOST_CLIENTS {
             let idle = self.clients.iter().filter(|(_, account)| account.running == 0);
@@ -112,21 +113,26 @@ impl Accounts {
         let quota = self.quota;
         let account = self.clients.entry(client).or_insert_with(|| Account::anew(now, quota));
         if account.renewed(now).is_zero() {
-            *account = Account { running: account.running, begins: account.begins, ..Account::anew(now, quota) };
+            let anew = Account::anew(now, quota);
+            let most = account.most.renewed(anew.most.clone());
+            *account = Account { running: account.running, begins: account.begins, most, ..anew };
         }
         account.last = now;
         account.tests += 1;
         account.running += 1;
         account.begins = account.begins.saturating_add(now);
+        account.share(now, quota);
         account.most.clone()
     }
 
     /// One that began then has ended, with all of its connections.
     pub(super) fn end(&mut self, client: IpAddr, begun: Duration, now: Duration) {
+        let quota = self.quota;
         if let Some(account) = self.clients.get_mut(&client) {
             account.running = account.running.saturating_sub(1);
             account.begins = account.begins.saturating_sub(begun);
             account.time = account.time.saturating_add(now.saturating_sub(begun));
+            account.share(now, quota);
         }
     }
 
@@ -251,13 +257,46 @@ mod tests {
             assert_eq!(Accounts::new(none).exhausted(ip(1), s(7)), Some(WINDOW), "{none:?}");
         }
         let mut accounts = Accounts::new(Quota { time: s(10), ..usual });
-        assert_eq!(accounts.time_left(ip(1), s(100)), s(10));
         accounts.begin(ip(1), s(100));
         accounts.begin(ip(1), s(103));
-        assert_eq!((accounts.exhausted(ip(1), s(104)), accounts.time_left(ip(1), s(104))), (None, s(5)));
+        assert_eq!(accounts.exhausted(ip(1), s(104)), None);
         accounts.end(ip(1), s(100), s(105));
-        assert_eq!(accounts.time_left(ip(1), s(106)), s(2));
+        assert!(accounts.exhausted(ip(1), s(107)).is_none(), "the second one has a second left");
         assert!(accounts.exhausted(ip(1), s(108)).is_some(), "while the second one runs");
+    }
+
+    #[test]
+    fn tests_of_one_client_at_once_end_when_their_time_is_used_up_in_sum() {
+        let mut accounts = Accounts::new(Quota { time: s(12), ..Quota::default() });
+        let ends = |allowance: &Allowance| Duration::from_nanos(allowance.until_ns());
+        let one = accounts.begin(ip(1), s(100));
+        assert_eq!(ends(&one), s(112));
+        // Two seconds are used; ten are left to two, then eight to four.
+        let two = accounts.begin(ip(1), s(102));
+        assert_eq!((ends(&one), ends(&two)), (s(107), s(107)));
+        accounts.begin(ip(1), s(103));
+        let four = accounts.begin(ip(1), s(103));
+        assert_eq!((ends(&one), ends(&four)), (s(105), s(105)));
+        assert!(accounts.exhausted(ip(1), s(104)).is_none() && accounts.exhausted(ip(1), s(105)).is_some());
+        // What ends leaves the rest to the others: four seconds to three, then to the last one.
+        accounts.end(ip(1), s(100), s(104));
+        assert_eq!(ends(&two), s(104) + s(4) / 3);
+        accounts.end(ip(1), s(102), s(104));
+        accounts.end(ip(1), s(103), s(104));
+        assert_eq!(ends(&four), s(108));
+        let other = accounts.begin(ip(2), s(104));
+        assert_eq!((ends(&other), ends(&four)), (s(116), s(108)), "others aren't touched");
+        let endless = Accounts::new(Quota::default()).begin(ip(1), s(1));
+        assert_eq!(endless.until_ns(), u64::MAX);
+    }
+
+    #[test]
+    fn a_test_that_runs_when_the_day_ends_has_the_time_of_the_next_one() {
+        let mut accounts = Accounts::new(Quota { bytes: 100, time: s(90_000), tests: 9 });
+        let long = accounts.begin(ip(1), s(0));
+        accounts.begin(ip(1), WINDOW);
+        // All of it so far is charged to the new day: 3,600 seconds are left to two.
+        assert_eq!(long.until_ns(), (WINDOW + s(1800)).as_nanos() as u64);
     }
 
     #[test]

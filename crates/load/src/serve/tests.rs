@@ -3,6 +3,7 @@ use super::message::{Answer, Ask};
 use super::*;
 use crate::pattern;
 use crate::proto::{Request, SenderOptions};
+use crate::transfer::Finish;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use wt_trial::{Amount, Direction};
@@ -122,6 +123,29 @@ fn who_waits_while_the_quota_is_used_up_is_told_so() {
     };
     let Answer::Refused { why, pause: Some(pause) } = &answer else { panic!("{answer:?}") };
     assert!(why.contains("quota") && *pause > Duration::from_secs(3600), "{answer:?}");
+}
+
+#[test]
+fn a_download_ends_with_the_quota_of_time_and_the_report_says_so() {
+    let server = TestServer::start(1, Quota { time: Duration::from_millis(200), ..Quota::default() });
+    let (stream, _, answer) = server.asks(&test, (Direction::Down, 1 << 40, 1024));
+    assert_eq!(answer, Answer::Go);
+    all_of(&stream);
+    let report = server.0.shared.take_report(1024, Duration::from_secs(10)).unwrap();
+    assert_eq!(report.finish, Finish::PeerLeft("the quota of time is used up".to_owned()));
+    // A receiver that has vanished is waited for two seconds more.
+    assert!(report.elapsed < Duration::from_millis(1900), "{:?}", report.elapsed);
+}
+
+#[test]
+fn a_download_that_the_quota_of_bytes_cut_short_is_reported_as_that() {
+    let server = TestServer::start(1, Quota { bytes: 1000, ..Quota::default() });
+    let (stream, _, answer) = server.asks(&test, (Direction::Down, 2000, 1024));
+    assert_eq!((answer, all_of(&stream)), (Answer::Go, 1000));
+    // It waits until the client leaves, too.
+    drop(stream);
+    let report = server.0.shared.take_report(1024, Duration::from_secs(10)).unwrap();
+    assert_eq!(report.finish, Finish::PeerLeft("the quota of bytes is used up".to_owned()));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! one run over the whole connection, so that what is lost, doubled or mixed up between two answers is found at its byte.
 
 use super::record::{RECORD_LEN, Record};
-use crate::allowance::Allowance;
+use crate::allowance::{Allowance, out_of_bytes, out_of_time};
 use crate::pattern;
 use crate::transfer::Finish;
 use std::io::{self, Read as _, Write as _};
@@ -27,7 +27,7 @@ pub(crate) struct Talk<'a> {
     limit_ns: u64,
     /// The window that this end holds.
     window: Option<u32>,
-    /// What may be moved, both ways together.
+    /// What may be moved, both ways together, and until when.
     most: Allowance,
     buffer: Vec<u8>,
     /// Payload so far.
@@ -76,8 +76,9 @@ impl<'a> Talk<'a> {
         self.cancel
     }
 
+    /// When everything is over as things are now, ns of the monotonic clock.
     pub(crate) fn limit_ns(&self) -> u64 {
-        self.limit_ns
+        self.limit_ns.min(self.most.until_ns())
     }
 
     /// Sends a record with the payload of its request in as few segments as it fits.
@@ -153,7 +154,9 @@ impl<'a> Talk<'a> {
         match self.stream.read(&mut self.buffer[..left.min(AT_ONCE)]) {
             Ok(0) => return Ok(None),
             Ok(n) => self.count(n)?,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait(false, until_ns.min(self.limit_ns))?,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                self.wait(false, until_ns.min(self.limit_ns()))?
+            }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(Finish::PeerLeft(error.to_string())),
         }
@@ -174,7 +177,7 @@ impl<'a> Talk<'a> {
     }
 
     fn moved(&self, bytes: u64) -> Result<(), Finish> {
-        if self.most.take(bytes) { Ok(()) } else { Err(Finish::PeerLeft("the quota of bytes is used up".to_owned())) }
+        if self.most.take(bytes) { Ok(()) } else { Err(Finish::PeerLeft(out_of_bytes())) }
     }
 
     /// What the client wants next; `None` when it has closed.
@@ -199,7 +202,7 @@ impl<'a> Talk<'a> {
         loop {
             match self.stream.read(&mut self.buffer[..most]) {
                 Ok(n) => return Ok(n),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait(false, self.limit_ns)?,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait(false, self.limit_ns())?,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(Finish::PeerLeft(error.to_string())),
             }
@@ -211,7 +214,7 @@ impl<'a> Talk<'a> {
         while !bytes.is_empty() {
             match self.stream.write(bytes) {
                 Ok(n) => bytes = &bytes[n..],
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait(true, self.limit_ns)?,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => self.wait(true, self.limit_ns())?,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(Finish::PeerLeft(error.to_string())),
             }
@@ -225,7 +228,11 @@ impl<'a> Talk<'a> {
         if self.cancel.is_cancelled() {
             return Err(Finish::Cancelled);
         }
-        if monotonic_ns() >= self.limit_ns { Err(Finish::Deadline) } else { Ok(()) }
+        let now = monotonic_ns();
+        if now >= self.limit_ns {
+            return Err(Finish::Deadline);
+        }
+        if now >= self.most.until_ns() { Err(Finish::PeerLeft(out_of_time())) } else { Ok(()) }
     }
 
     /// Waits until the connection is ready, `until_ns`, or a glance.
