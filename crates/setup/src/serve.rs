@@ -154,19 +154,27 @@ pub fn serve(
     }
     // Under any name: how many tests there were tells nobody anything.
     let (askers, names) = (Askers::default(), AskedNames::default());
-    std::thread::scope(|scope| {
+    let all_done = std::thread::scope(|scope| {
+        let look = |patience| match &metrics {
+            None => drop(wt_sys::poll::wait_readable(&[], Some(patience))),
+            Some(listener) => {
+                if let Some(stream) = next_asker(listener, patience) {
+                    askers.answer(scope, stream, &names, || serve.metrics());
+                }
+            }
+        };
         while !stop.is_cancelled() {
-            let asked = metrics.as_ref().and_then(next_asker);
-            if let Some(stream) = asked {
-                askers.answer(scope, stream, &names, || serve.metrics());
-            }
-            if metrics.is_none() {
-                let _ = wt_sys::poll::wait_readable(&[], Some(Duration::from_millis(500)));
-            }
+            look(Duration::from_millis(500));
         }
+        draining();
+        // The metrics last as long as the tests do.
+        let drained = scope.spawn(|| serve.drain(drain));
+        while !drained.is_finished() {
+            look(Duration::from_millis(20));
+        }
+        drained.join().unwrap_or(false)
     });
-    draining();
-    if serve.drain(drain) { Ok(answer) } else { Err(Problem::stopped("stopped before all tests were done")) }
+    if all_done { Ok(answer) } else { Err(Problem::stopped("stopped before all tests were done")) }
 }
 
 /// Refuses metrics where tests are served: the one would be in the way of the other.
@@ -344,10 +352,10 @@ fn listeners(asked: &[SocketAddr]) -> Result<Vec<TcpListener>, Problem> {
     if listeners.is_empty() { Err(last) } else { Ok(listeners) }
 }
 
-/// Who asks for the metrics, if somebody does soon.
-fn next_asker(listener: &TcpListener) -> Option<TcpStream> {
+/// Who asks for the metrics, if somebody does in time.
+fn next_asker(listener: &TcpListener, patience: Duration) -> Option<TcpStream> {
     use std::os::fd::AsFd as _;
-    let ready = wt_sys::poll::wait_readable(&[listener.as_fd()], Some(Duration::from_millis(500)));
+    let ready = wt_sys::poll::wait_readable(&[listener.as_fd()], Some(patience));
     if !matches!(ready, Ok(n) if n != 0) {
         return None;
     }

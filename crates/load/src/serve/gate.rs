@@ -47,6 +47,10 @@ const NO_DESCRIPTORS: Duration = Duration::from_millis(250);
 /// What a client is told whose quota is used up.
 const USED_UP: &str = "your quota of today is used up";
 
+/// What a client is told while the server finishes what runs, and when to ask again: another one may listen there by then.
+const STOPPING: &str = "the server is about to stop";
+const STOPPED: Duration = Duration::from_secs(1);
+
 /// How far a connection has come.
 enum Stage {
     /// Nothing is known of it.
@@ -111,7 +115,6 @@ pub(super) struct Gate {
     fresh: Vec<Fresh>,
     waiting: Queue<WaitingClient>,
     hellos: Hellos,
-    reporting: Arc<std::sync::atomic::AtomicU64>,
     /// Until when nobody is let in, since there are no descriptors.
     shut_until: Duration,
     /// Connections that may not have shown the key yet.
@@ -126,7 +129,6 @@ impl Gate {
             fresh: Vec::new(),
             waiting: Queue::new(),
             hellos: Hellos::default(),
-            reporting: Arc::default(),
             shut_until: Duration::ZERO,
             most_fresh: MOST_FRESH.min(wt_sys::process::descriptor_limit() / 2).max(1),
         }
@@ -134,13 +136,8 @@ impl Gate {
 
     pub(super) fn run(mut self) {
         while !self.shared.cancel.is_cancelled() {
-            let draining = self.shared.draining.load(Ordering::Acquire);
-            if draining {
-                self.listeners.clear();
-                self.fresh.clear();
-            }
             self.listen_and_hear();
-            self.look_after_those_who_wait(draining);
+            self.look_after_those_who_wait();
             self.begin_tests();
         }
     }
@@ -281,6 +278,9 @@ impl Gate {
 
     fn objection(&self, client: IpAddr, request: &Request) -> Option<(String, Option<Duration>)> {
         let config = &self.shared.config;
+        if self.shared.draining.load(Ordering::Acquire) {
+            return Some((STOPPING.to_owned(), Some(STOPPED)));
+        }
         if let Some(pause) = lock(&self.shared.accounts).exhausted(client, now()) {
             return Some((USED_UP.to_owned(), Some(pause)));
         }
@@ -337,28 +337,28 @@ impl Gate {
 
     /// Sends a report, on a thread of its own: it may not have arrived yet.
     fn report(&self, stream: TcpStream, mut secure: Secure, token: u64) {
-        if self.reporting.load(Ordering::Acquire) >= MOST_REPORTING {
+        if self.shared.reporting.load(Ordering::Acquire) >= MOST_REPORTING {
             return;
         }
-        let (shared, reporting) = (Arc::clone(&self.shared), Arc::clone(&self.reporting));
-        reporting.fetch_add(1, Ordering::AcqRel);
+        let shared = Arc::clone(&self.shared);
+        shared.reporting.fetch_add(1, Ordering::AcqRel);
         let send = move || {
             let report = shared.take_report(token, PATIENCE);
             let _ = send_report(stream, &mut secure, report.as_ref(), &shared);
-            reporting.fetch_sub(1, Ordering::AcqRel);
+            shared.reporting.fetch_sub(1, Ordering::AcqRel);
         };
         if std::thread::Builder::new().stack_size(STACK).spawn(send).is_err() {
-            self.reporting.fetch_sub(1, Ordering::AcqRel);
+            self.shared.reporting.fetch_sub(1, Ordering::AcqRel);
         }
     }
 
     /// Tells those who wait how many are before them, and notices who has left.
-    fn look_after_those_who_wait(&mut self, draining: bool) {
-        let at = now();
+    fn look_after_those_who_wait(&mut self) {
+        let (at, draining) = (now(), self.shared.draining.load(Ordering::Acquire));
         self.waiting.retain(|place, waiting| {
             if draining {
-                let why = "the server is about to stop".to_owned();
-                say(&mut waiting.stream, &mut waiting.secure, &Answer::Refused { why, pause: None });
+                let refused = Answer::Refused { why: STOPPING.to_owned(), pause: Some(STOPPED) };
+                say(&mut waiting.stream, &mut waiting.secure, &refused);
                 return false;
             }
             if at.saturating_sub(waiting.told) < TELL {

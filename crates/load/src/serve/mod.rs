@@ -34,7 +34,7 @@ use metrics::Metrics;
 use queue::Accounts;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::{SocketAddr, TcpListener};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -45,6 +45,8 @@ use wt_trial::Cancel;
 
 /// Reports that are kept until somebody asks for them; the oldest go first.
 const MOST_REPORTS: usize = 1024;
+/// A server that stops keeps a report for so long: a client asks for it as soon as its end of the test is over.
+const REPORT_WAIT: Duration = Duration::from_secs(5);
 
 /// Bounds of a server for everybody who has the key.
 #[derive(Debug, Clone)]
@@ -71,10 +73,12 @@ struct ServerState {
     usual: Option<String>,
     /// Ends everything at once.
     cancel: Cancel,
-    /// Lets nobody in any more.
+    /// Begins no test any more.
     draining: AtomicBool,
     wake: Waker,
     state: Mutex<Reports>,
+    /// Reports that are asked for, or on their way.
+    reporting: AtomicU64,
     arrived: Condvar,
     accounts: Mutex<Accounts>,
     groups: Groups<TestPlace>,
@@ -86,7 +90,8 @@ struct ServerState {
 #[derive(Debug, Default)]
 struct Reports {
     by_token: HashMap<u64, EndReport>,
-    order: VecDeque<u64>,
+    /// Their tokens, with when each came.
+    order: VecDeque<(u64, Duration)>,
 }
 
 /// A server that runs until it is dropped.
@@ -117,6 +122,7 @@ impl Serve {
             draining: AtomicBool::new(false),
             wake: Waker::new()?,
             state: Mutex::default(),
+            reporting: AtomicU64::new(0),
             arrived: Condvar::new(),
             accounts,
             groups: Groups::default(),
@@ -140,33 +146,29 @@ impl Serve {
         self.shared.metrics.to_text(&self.shared.config)
     }
 
-    /// Lets nobody in any more, sends those away who wait, and lets those finish who are at it, but not for longer than
-    /// this; true if all have.
+    /// Begins no test any more, sends those away who wait, lets those finish who are at it, and fetch the server's side of it,
+    /// but not for longer than this, and serves nobody then; true if all have finished.
     #[must_use]
-    pub fn drain(mut self, patience: Duration) -> bool {
+    pub fn drain(&self, patience: Duration) -> bool {
         self.shared.draining.store(true, Ordering::Release);
         self.shared.wake.wake();
         let end = monotonic_ns().saturating_add(patience.as_nanos() as u64);
-        while self.shared.metrics.running() > 0 && monotonic_ns() < end {
+        let goes_on = || self.shared.metrics.running() > 0 || self.shared.owes_reports();
+        while goes_on() && monotonic_ns() < end {
             crate::wire::pause(Duration::from_millis(20), &self.shared.cancel);
         }
         let all = self.shared.metrics.running() == 0;
-        self.stop();
+        self.shared.stop();
         all
-    }
-
-    fn stop(&mut self) {
-        self.shared.cancel.cancel();
-        self.shared.wake.wake();
-        if let Some(gate) = self.gate.take() {
-            let _ = gate.join();
-        }
     }
 }
 
 impl Drop for Serve {
     fn drop(&mut self) {
-        self.stop();
+        self.shared.stop();
+        if let Some(gate) = self.gate.take() {
+            let _ = gate.join();
+        }
     }
 }
 
@@ -198,12 +200,12 @@ impl ServerState {
     fn store(&self, token: u64, report: EndReport) {
         let mut reports = lock(&self.state);
         while reports.order.len() >= MOST_REPORTS {
-            if let Some(oldest) = reports.order.pop_front() {
+            if let Some((oldest, _)) = reports.order.pop_front() {
                 reports.by_token.remove(&oldest);
             }
         }
         if reports.by_token.insert(token, report).is_none() {
-            reports.order.push_back(token);
+            reports.order.push_back((token, now()));
         }
         drop(reports);
         self.arrived.notify_all();
@@ -214,8 +216,21 @@ impl ServerState {
         let waited =
             self.arrived.wait_timeout_while(reports, timeout, |reports| !reports.by_token.contains_key(&token));
         let (mut reports, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        reports.order.retain(|known| *known != token);
+        reports.order.retain(|(known, _)| *known != token);
         reports.by_token.remove(&token)
+    }
+
+    /// Whether somebody asks for a report, or may ask for one soon.
+    fn owes_reports(&self) -> bool {
+        let at = now();
+        let is_fresh = |since: Duration| at.saturating_sub(since) < REPORT_WAIT;
+        self.reporting.load(Ordering::Acquire) > 0 || lock(&self.state).order.iter().any(|(_, since)| is_fresh(*since))
+    }
+
+    /// Ends everything at once.
+    fn stop(&self) {
+        self.cancel.cancel();
+        self.wake.wake();
     }
 }
 

@@ -149,6 +149,38 @@ fn a_download_that_the_quota_of_bytes_cut_short_is_reported_as_that() {
 }
 
 #[test]
+fn a_server_that_stops_gives_the_report_of_what_ran_and_begins_no_test() {
+    let server = TestServer::start(1, Quota::default());
+    let (stream, _, answer) = server.asks(&test, (Direction::Up, 1000, 1024));
+    assert_eq!(answer, Answer::Go);
+    std::thread::scope(|scope| {
+        let drained = scope.spawn(|| server.0.drain(Duration::from_secs(60)));
+        while !server.0.shared.draining.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+        let refused = server.asks(&test, (Direction::Up, 1000, 2048)).2;
+        assert!(matches!(&refused, Answer::Refused { why, pause: Some(_) } if why.contains("about to stop")));
+        (&stream).write_all(pattern::at(0, 1000)).unwrap();
+        // It lives until its report is fetched, and no longer.
+        let (_, _, answer) = server.asks(&|request| Ask::Report(request.token), (Direction::Up, 1000, 1024));
+        assert!(matches!(answer, Answer::Report(length) if length > 0), "{answer:?}");
+        assert!(drained.join().unwrap());
+    });
+    assert!(!server.0.shared.owes_reports());
+}
+
+#[test]
+fn a_report_that_nobody_fetches_keeps_a_server_for_no_longer_than_it_may_take_to_stop() {
+    let server = TestServer::start(1, Quota::default());
+    server.0.shared.store(7, EndReport::of_several(Finish::Done, 1, Duration::ZERO));
+    assert!(server.0.shared.owes_reports());
+    let begun = monotonic_ns();
+    assert!(server.0.drain(Duration::from_millis(100)));
+    let took = Duration::from_nanos(monotonic_ns() - begun);
+    assert!((Duration::from_millis(100)..REPORT_WAIT).contains(&took), "{took:?}");
+}
+
+#[test]
 fn a_test_takes_no_longer_than_the_quota_and_a_quota_of_no_tests_lets_nobody_in() {
     let server = TestServer::start(1, Quota { time: Duration::from_millis(200), ..Quota::default() });
     let (stream, _, answer) = server.asks(&test, (Direction::Up, 2000, 1024));

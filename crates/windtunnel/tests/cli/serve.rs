@@ -55,11 +55,17 @@ impl Served {
         ran(command.args(more).output().unwrap())
     }
 
-    pub(super) fn metric(&self, name: &str) -> u64 {
+    /// What is answered to a question for the metrics with these lines in its head.
+    fn metrics(&self, head: &str) -> String {
         let mut stream = TcpStream::connect(&self.metrics).unwrap();
-        stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+        stream.write_all(format!("GET /metrics HTTP/1.1\r\n{head}\r\n").as_bytes()).unwrap();
         let mut text = String::new();
         stream.read_to_string(&mut text).unwrap();
+        text
+    }
+
+    pub(super) fn metric(&self, name: &str) -> u64 {
+        let text = self.metrics("");
         let line = text.lines().find(|line| line.split(' ').next() == Some(name));
         line.unwrap_or_else(|| panic!("{name}: {text}")).split(' ').nth(1).unwrap().parse().unwrap()
     }
@@ -371,6 +377,25 @@ fn told_to_stop_it_lets_tests_finish_and_nobody_in() {
     assert!(TcpStream::connect(&served.address).is_err());
     Command::new("kill").args(["-INT", &client.id().to_string()]).status().unwrap();
     let _ = client.wait_with_output().unwrap();
+}
+
+#[test]
+fn an_upload_that_runs_when_a_server_is_told_to_stop_is_completed_and_the_metrics_last_until_then() {
+    let mut served = Served::start(&[]);
+    let home = tempfile::tempdir().unwrap();
+    let mut client = command(home.path());
+    let levels = ["--levels", "mss=1000", "--direction", "up", "--trial", "2s", "--budget", "4 trials"];
+    client.args(["tune", &served.url, "--json-stream"]).args(levels).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut client = client.spawn().unwrap();
+    eventually("a test is under way", || served.metric("windtunnel_tests_running") == 1);
+    served.signal("-TERM");
+    assert!(served.metric("windtunnel_tests_total") >= 1, "while it finishes");
+    assert_eq!(served.child.wait().unwrap().code(), Some(0));
+    Command::new("kill").args(["-INT", &client.id().to_string()]).status().unwrap();
+    let mut told = String::new();
+    client.stdout.take().unwrap().read_to_string(&mut told).unwrap();
+    client.wait().unwrap();
+    assert!(!told.contains("is missing") && !told.contains("doesn't say what it received"), "{told}");
 }
 
 #[test]
