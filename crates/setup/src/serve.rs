@@ -152,8 +152,7 @@ pub fn serve(
     if let Some(listener) = &metrics {
         let _ = listener.set_nonblocking(true);
     }
-    // Under any name: how many tests there were tells nobody anything.
-    let (askers, names) = (Askers::default(), AskedNames::default());
+    let (askers, names) = (Askers::default(), request.metrics.map(AskedNames::of).unwrap_or_default());
     let all_done = std::thread::scope(|scope| {
         let look = |patience| match &metrics {
             None => drop(wt_sys::poll::wait_readable(&[], Some(patience))),

@@ -399,6 +399,17 @@ fn an_upload_that_runs_when_a_server_is_told_to_stop_is_completed_and_the_metric
 }
 
 #[test]
+fn metrics_for_this_host_alone_are_answered_under_no_name_that_may_have_been_rebound() {
+    let served = Served::start(&[]);
+    let answered = |host: &str| served.metrics(&format!("Host: {host}\r\n"));
+    let port = served.metrics.rsplit_once(':').unwrap().1;
+    assert!(answered(&format!("evil.example:{port}")).starts_with("HTTP/1.1 403 "));
+    for host in ["127.0.0.1", "localhost"] {
+        assert!(answered(&format!("{host}:{port}")).starts_with("HTTP/1.1 200 "), "{host}");
+    }
+}
+
+#[test]
 fn without_a_word_only_this_host_is_served() {
     let home = tempfile::tempdir().unwrap();
     let mut command = command(home.path());
