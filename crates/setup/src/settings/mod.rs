@@ -34,8 +34,8 @@ use std::path::Path;
 use std::time::Duration;
 use wt_host::{
     ApplyOptions, Backup, Change, CheckpointId, CheckpointIdError, ConfirmOutcome, Export, ExportFormat, Finding,
-    GuardOptions, HeldChange, Knob, Plan, RecoveredChange, ReleasedChange, Report, Request, Survey, System as _,
-    TxnError, Undone, Value, VerifyReport,
+    GuardOptions, HeldChange, HistoryRow, Knob, Phase, Plan, RecoveredChange, ReleasedChange, Report, Request, Survey,
+    System as _, TxnError, Undone, Value, VerifyReport,
 };
 use wt_problem::Problem;
 use wt_traffic::ArmSettings;
@@ -412,6 +412,17 @@ impl HostAccess {
         let recovered = self.recover();
         let changes = wt_host::history(&mut self.system, &self.store).map_err(|error| problem::store(&error))?;
         Ok(HistoryAnswer { schema_version: 1, changes, recovered, hidden: self.hidden() })
+    }
+
+    /// The changes of this host in force, the latest first; none where they can't be read. Unlike [`Self::history`] this ends nothing that
+    /// nobody watches any more: who only asks what there is changes nothing.
+    #[must_use]
+    pub fn standing(&mut self) -> Vec<HistoryRow> {
+        let mut changes = wt_host::history(&mut self.system, &self.store).unwrap_or_default();
+        changes.retain(|row| {
+            row.here && [Phase::Applied, Phase::Confirmed].iter().any(|phase| row.phase == Some(phase.name()))
+        });
+        changes
     }
 
     /// Whether what was changed is still so.

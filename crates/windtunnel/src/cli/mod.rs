@@ -1,5 +1,7 @@
 //! What commands share of the command line.
 
+/// What the Tab key offers in bash.
+pub(crate) mod bash;
 /// Forms in which a command answers.
 pub(crate) mod forms;
 /// Lines of examples and footnotes.

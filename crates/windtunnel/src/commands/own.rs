@@ -1,9 +1,10 @@
 //! `windtunnel self`: what packages carry beside the program, written by the program itself so that it can't differ.
 
+use crate::cli::bash::BashCompletion;
 use crate::cli::help_lines::lines;
 use crate::edge::{Exit, Outcome, Problem};
 use clap::{Args, Command, Subcommand};
-use clap_complete::env::{Bash, EnvCompleter, Fish, Zsh};
+use clap_complete::env::{EnvCompleter, Fish, Zsh};
 use std::path::{Path, PathBuf};
 
 /// Writes manual pages and completions, for packages
@@ -104,7 +105,7 @@ fn roff(line: &str) -> String {
 
 fn completions(folder: &Path) -> Result<(), Problem> {
     let shells: [(&dyn EnvCompleter, &str); 3] =
-        [(&Bash, "windtunnel.bash"), (&Zsh, "_windtunnel"), (&Fish, "windtunnel.fish")];
+        [(&BashCompletion, "windtunnel.bash"), (&Zsh, "_windtunnel"), (&Fish, "windtunnel.fish")];
     shells.into_iter().try_for_each(|(shell, file)| {
         let mut script = Vec::new();
         shell

@@ -7,11 +7,14 @@ mod groups;
 /// Examples and footnotes behind the options in a command's help.
 mod help;
 
+use crate::cli::bash::BashCompletion;
 use crate::cli::typed::{wants_json, words};
 use crate::commands;
 use crate::edge::{Outcome, Problem, print_file, say};
 use crate::screen;
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap_complete::CompleteEnv;
+use clap_complete::env::{Elvish, EnvCompleter, Fish, Powershell, Shells, Zsh};
 
 /// Finds the TCP/IP settings that make a connection fastest, shows whether the
 /// difference is real, and applies them so that they can be undone.
@@ -65,7 +68,9 @@ enum Command {
 impl Cli {
     /// Answers the shell, where it is the shell that asks, and ends; does nothing otherwise.
     pub(crate) fn complete() {
-        clap_complete::CompleteEnv::with_factory(|| completion::with_candidates(Self::command())).complete();
+        let shells: [&dyn EnvCompleter; 5] = [&BashCompletion, &Elvish, &Fish, &Powershell, &Zsh];
+        let asked = CompleteEnv::with_factory(|| completion::with_candidates(Self::command()));
+        asked.shells(Shells(&shells)).complete();
     }
 
     /// Takes the command line; prints help and the version by itself.

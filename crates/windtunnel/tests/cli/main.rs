@@ -4,6 +4,7 @@
 mod common;
 
 mod analyse;
+mod completions;
 mod crowd;
 mod exports;
 mod files_of_others;
