@@ -2994,6 +2994,8 @@ export type TuneReport = {
   baseline?: Settings | null;
   ceiling?: Ceiling | null;
   cells?: FourCells | null;
+  /** The experiment that goes on with this one: all of this is of a part of its trials. There only where there is such a one. */
+  continued_by?: string | null;
   /** The settings in force when nothing is asked for. */
   current: Settings;
   delay?: DelayReport | null;

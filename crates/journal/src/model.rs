@@ -424,6 +424,28 @@ pub trait Journal {
     /// [`JournalError::NoSuchExperiment`] and those of reading.
     fn rows(&self, id: &str) -> Result<Vec<TrialRow>, JournalError>;
 
+    /// The experiment that goes on with this one, if there is one: the first.
+    ///
+    /// # Errors
+    /// Those of reading.
+    fn continued_by(&self, id: &str) -> Result<Option<String>, JournalError>;
+
+    /// The experiments that go on with this one, one after another: the last of them rests on the trials of all.
+    ///
+    /// # Errors
+    /// Those of reading.
+    fn continuations(&self, id: &str) -> Result<Vec<String>, JournalError> {
+        let mut chain: Vec<String> = Vec::new();
+        while let Some(by) = self.continued_by(chain.last().map_or(id, String::as_str))? {
+            // What is damaged may go on with itself.
+            if by == id || chain.contains(&by) {
+                break;
+            }
+            chain.push(by);
+        }
+        Ok(chain)
+    }
+
     /// Says of experiments under way whose owner is gone, and of their trials under way, that they were aborted.
     ///
     /// # Errors

@@ -15,7 +15,8 @@ use wt_problem::Problem;
 pub(crate) fn conclude(mut measured: MeasuredExperiment, history: Option<&History>) -> Result<TuneAnswer, Problem> {
     let stored = close(&mut measured, history)?;
     let MeasuredExperiment { experiment, records, .. } = &measured;
-    let ended = ReportedExperiment { stored: &stored, is_running: false, records, experiment, history };
+    let ended =
+        ReportedExperiment { stored: &stored, is_running: false, continued_by: None, records, experiment, history };
     Ok(TuneAnswer::Report(Box::new(ended.report())))
 }
 
@@ -26,7 +27,8 @@ pub(crate) fn conclude(mut measured: MeasuredExperiment, history: Option<&Histor
 pub(crate) fn close(measured: &mut MeasuredExperiment, history: Option<&History>) -> Result<StoredExperiment, Problem> {
     let MeasuredExperiment { notebook, experiment, records } = measured;
     let stored = notebook.stored()?;
-    let told = ReportedExperiment { stored: &stored, is_running: false, records, experiment, history };
+    let told =
+        ReportedExperiment { stored: &stored, is_running: false, continued_by: None, records, experiment, history };
     let verdict = serde_json::to_value(told.report().verdict).map_err(|error| Problem::internal(error.to_string()))?;
     let by_user = experiment.stop_reason() == Some(StopReason::User);
     notebook.end(if by_user { State::Stopped } else { State::Finished }, &verdict)?;

@@ -40,8 +40,22 @@ fn of_journal(journal: &dyn Journal, stored: &StoredExperiment) -> Result<TuneRe
     let experiment = history.replay()?;
     let records = history.records(journal)?;
     let is_running = stored.state == State::Running;
+    let continued_by = continued_by(journal, &stored.id)?;
     let history = Some(&history);
-    Ok(ReportedExperiment { stored, is_running, records: &records, experiment: &experiment, history }.report())
+    let (records, experiment) = (&records, &experiment);
+    Ok(ReportedExperiment { stored, is_running, continued_by, records, experiment, history }.report())
+}
+
+/// The experiment whose report has the trials of this one and of all that go on with it, if that is another one.
+///
+/// Where the next one is from before its row said under which budget a half-seen round is finished, nothing is said of it: reports of
+/// journals from then stay what they were.
+fn continued_by(journal: &dyn Journal, id: &str) -> Result<Option<String>, Problem> {
+    let mut chain = journal.continuations(id).map_err(|error| wt_setup::journal::problem(&error))?;
+    let Some(next) = chain.first() else { return Ok(None) };
+    // One that can't be read takes nothing from the report of this one.
+    let is_of_now = journal.load(next).is_ok_and(|next| next.config.tune().cut_as_drawn.is_some());
+    Ok(chain.pop().filter(|_| is_of_now))
 }
 
 /// An experiment with all that is reported of it.
@@ -49,6 +63,8 @@ pub(crate) struct ReportedExperiment<'a> {
     pub(crate) stored: &'a StoredExperiment,
     /// Whether somebody still measures it. What is reported at the end of a run stands in the journal as running until its verdict does.
     pub(crate) is_running: bool,
+    /// The experiment that goes on with it, as [`continued_by()`] finds it.
+    pub(crate) continued_by: Option<String>,
     pub(crate) records: &'a [TrialRecord],
     pub(crate) experiment: &'a Experiment,
     /// What the records were taken from, if they may be less than everything.
@@ -79,6 +95,7 @@ impl ReportedExperiment<'_> {
             loss: live.and_then(|live| live.loss),
             addresses: self.addresses(),
             is_running: self.is_running,
+            continued_by: self.continued_by.clone(),
             ended_early: self.cut_short().filter(|_| !self.is_running),
             again: config.browser.as_ref().and(config.command.clone()),
             delay: self.history.map_or_else(|| delay_rules(self.stored), History::delay_rules),
@@ -119,9 +136,10 @@ impl ReportedExperiment<'_> {
     fn cut_short(&self) -> Option<String> {
         let last = self.records.last().filter(|record| record.outcome.status == Status::Aborted)?;
         let why = last.outcome.notes.first().filter(|note| note.as_str() != STOPPED)?;
-        let go_on = match &self.stored.config.tune().browser {
-            Some(_) => String::new(),
-            None => format!(" windtunnel tune --resume {} goes on with it.", self.stored.id),
+        let go_on = match (&self.stored.config.tune().browser, &self.continued_by) {
+            (Some(_), _) => String::new(),
+            (None, Some(by)) => format!(" {by} goes on with it."),
+            (None, None) => format!(" windtunnel tune --resume {} goes on with it.", self.stored.id),
         };
         Some(format!("It ended before its time: {why}.{go_on}"))
     }

@@ -160,9 +160,11 @@ impl<T: Tunnel> Session<'_, T> {
     /// finds a difference in the end. The journal asks again once it writes down what goes on: who began meanwhile is the first.
     fn is_the_first_to_go_on(&self, stored: &StoredExperiment) -> Result<(), Problem> {
         let journal = wt_setup::journal::open(self.request.journal.as_deref())?;
-        let by = journal.continued_by(&stored.id).map_err(|error| wt_setup::journal::problem(&error))?;
-        let continued = |by| JournalError::Continued { id: stored.id.clone(), by };
-        by.map_or(Ok(()), |by| Err(wt_setup::journal::problem(&continued(by))))
+        let chain = journal.continuations(&stored.id).map_err(|error| wt_setup::journal::problem(&error))?;
+        let [by, ..] = chain.as_slice() else { return Ok(()) };
+        let last = chain.last().unwrap_or(by);
+        let continued = JournalError::Continued { id: stored.id.clone(), by: by.clone() };
+        Err(wt_setup::journal::problem(&continued).hint(format!("windtunnel tune --resume {last}")))
     }
 
     /// Trials as the first session planned them, in an order that is new, and with losses that are new in each further round. How long

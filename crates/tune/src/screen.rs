@@ -270,7 +270,17 @@ impl<T: Tunnel> Session<'_, T> {
         let mut measured = self.measure(&prepared, plan, start, events)?;
         let stored = finish::close(&mut measured, None)?;
         let (experiment, records) = (&measured.experiment, measured.records.as_slice());
-        Ok(Some(ReportedExperiment { stored: &stored, is_running: false, records, experiment, history: None }.report()))
+        Ok(Some(
+            ReportedExperiment {
+                stored: &stored,
+                is_running: false,
+                continued_by: None,
+                records,
+                experiment,
+                history: None,
+            }
+            .report(),
+        ))
     }
 }
 

@@ -164,6 +164,10 @@ impl Journal for PgJournal {
         self.read_rows(id)
     }
 
+    fn continued_by(&self, id: &str) -> Result<Option<String>, JournalError> {
+        self.read_continuation(id)
+    }
+
     fn mark_orphans(&mut self, is_alive: &dyn Fn(&str, &Owner) -> bool) -> Result<Orphans, JournalError> {
         self.write_orphans(is_alive)
     }

@@ -50,6 +50,12 @@ impl PgJournal {
         })
     }
 
+    pub(super) fn read_continuation(&self, id: &str) -> Result<Option<String>, JournalError> {
+        let by = "SELECT id FROM experiments WHERE CASE WHEN strpos(config::text, $1) > 0 \
+                  THEN config ->> 'continues' END = $1 ORDER BY started_us, key LIMIT 1";
+        Ok(self.names(by, id)?.pop())
+    }
+
     pub(super) fn read_experiment(&self, id: &str) -> Result<StoredExperiment, JournalError> {
         let read = || {
             let rows = self.rows_of(

@@ -50,11 +50,7 @@ impl SqliteJournal {
         })
     }
 
-    /// The experiment that goes on with this one, if there is one: the first.
-    ///
-    /// # Errors
-    /// Those of reading.
-    pub fn continued_by(&self, id: &str) -> Result<Option<String>, JournalError> {
+    pub(super) fn read_continuation(&self, id: &str) -> Result<Option<String>, JournalError> {
         self.read(|| Ok(continued_by(&self.connection, id)?))
     }
 
@@ -329,7 +325,8 @@ fn samples_of(row: &Row<'_>, column: usize) -> Result<Vec<Sample>, Trouble> {
 
 /// The experiment that goes on with this one, if there is one: the first.
 pub(super) fn continued_by(connection: &Connection, id: &str) -> Result<Option<String>, rusqlite::Error> {
-    let by = "SELECT id FROM experiments WHERE CASE WHEN json_valid(config) THEN json_extract(config, '$.continues') END = ?1 \
-              ORDER BY started_us, key LIMIT 1";
+    // Few name it at all, and only those are parsed.
+    let by = "SELECT id FROM experiments WHERE CASE WHEN instr(config, ?1) > 0 AND json_valid(config) \
+              THEN json_extract(config, '$.continues') END = ?1 ORDER BY started_us, key LIMIT 1";
     connection.query_row(by, [id], |row| row.get(0)).optional()
 }

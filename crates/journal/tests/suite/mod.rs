@@ -36,6 +36,7 @@ pub(crate) const CHECKS: &[Check] = &[
     ("a_trial_is_finished_once_and_only_while_it_runs", a_trial_is_finished_once_and_only_while_it_runs),
     ("only_what_the_dead_left_behind_is_marked", only_what_the_dead_left_behind_is_marked),
     ("pruning_keeps_what_is_needed", pruning_keeps_what_is_needed),
+    ("what_goes_on_with_an_experiment_is_found", what_goes_on_with_an_experiment_is_found),
     ("any_words_and_numbers_survive", any_words_and_numbers_survive),
     ("exports_hold_every_trial_and_are_imported_once", exports_hold_every_trial_and_are_imported_once),
     ("more_trials_than_are_read_at_once_come_in_their_order", more_trials_than_are_read_at_once_come_in_their_order),
@@ -372,6 +373,21 @@ fn pruning_keeps_what_is_needed(journal: &mut dyn Journal) {
     let told = journal.prune(Prune { keep_newest: Some(1), ..Prune::default() }).unwrap();
     assert_eq!(told.ids, ["a", "b"], "a chain goes as a whole");
     assert_eq!(ids(journal, &Filter::default()), ["d", "running"]);
+}
+
+fn what_goes_on_with_an_experiment_is_found(journal: &mut dyn Journal) {
+    chain(journal, &["a", "b", "c"]);
+    // Who only speaks of it goes on with nothing, and of two the first counts.
+    let comment = NewExperiment { config: json!({"comment": "a"}).into(), ..experiment("early", 1) };
+    journal.create_experiment(&comment).unwrap();
+    finished(journal, "fork", 9_000_000, 1, Some("a"));
+    assert_eq!(journal.continued_by("a").unwrap().as_deref(), Some("b"));
+    assert_eq!(journal.continuations("a").unwrap(), ["b", "c"]);
+    assert_eq!((journal.continued_by("c").unwrap(), journal.continuations("fork").unwrap().len()), (None, 0));
+    // What is damaged may go on with itself.
+    finished(journal, "x", 10_000_000, 1, Some("y"));
+    finished(journal, "y", 11_000_000, 1, Some("x"));
+    assert_eq!(journal.continuations("x").unwrap(), ["y"]);
 }
 
 fn any_words_and_numbers_survive(journal: &mut dyn Journal) {

@@ -93,6 +93,8 @@ pub struct RunFacts {
     pub addresses: Vec<IpAddr>,
     /// Whether its trials are still being run.
     pub is_running: bool,
+    /// The experiment that goes on with this one: its report has the trials of both.
+    pub continued_by: Option<String>,
     /// What a person must know before everything else: why it ended early.
     pub ended_early: Option<String>,
     /// What runs another one, where nothing goes on with this one.
@@ -174,6 +176,7 @@ impl TuneReport {
             target: inputs.target.to_owned(),
             tunnel: inputs.tunnel.to_owned(),
             state: inputs.facts.is_running.then_some(super::under_way::RUNNING),
+            continued_by: inputs.facts.continued_by.clone(),
             path: Path {
                 rtt_us: inputs.path.rtt_us,
                 pmtu: inputs.path.pmtu,
@@ -296,7 +299,7 @@ impl TuneInputs<'_> {
                  windtunnel journal export has them all."
             )
         });
-        let first = tail.into_iter().chain(self.facts.ended_early.clone());
+        let first = self.is_a_part().into_iter().chain(tail).chain(self.facts.ended_early.clone());
         first.chain(self.warnings(records, arms)).chain(self.facts.link.iter().cloned()).collect()
     }
 

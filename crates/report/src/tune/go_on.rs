@@ -20,6 +20,16 @@ impl TuneInputs<'_> {
             });
             next.push(format!("Set {}{why}; the rest stays as it is.", self.asked(a.pick)));
         }
+        next.extend(self.report_of_all().or_else(|| self.more_trials(measured)));
+        if self.tunnel == "lab" || self.tunnel == "sim" {
+            next.push("This was an emulated path. Confirm on the real one: windtunnel tune https://HOST/FILE".into());
+        }
+        next
+    }
+
+    /// What more trials of it would show, and how to run them.
+    fn more_trials(&self, measured: &TrialFigure) -> Option<String> {
+        let a = self.assessment;
         let undecided = a.kind == VerdictKind::Stopped || a.stop == Some(StopReason::Budget);
         // Nobody looks for a gain that is ruled out.
         let is_open = |gain: f64| a.gain_at_most.is_none_or(|most| most > gain.ln_1p());
@@ -30,9 +40,9 @@ impl TuneInputs<'_> {
         match gain {
             // The same as what the answer says: so many attempts that came to nothing aren't in what is needed.
             Some(_) if a.kind != VerdictKind::Faster && self.is_doubtful() => {
-                next.push(format!("Undecided. Continue with: {}", self.go_on(&[])));
+                Some(format!("Undecided. Continue with: {}", self.go_on(&[])))
             }
-            Some(n) if a.kind != VerdictKind::Faster => next.push(format!(
+            Some(n) if a.kind != VerdictKind::Faster => Some(format!(
                 "A gain of {:.0} %, if there is one, shows after about {} more trials: {}",
                 measured.change_percent(1.0 + n.gain).abs(),
                 n.more_trials,
@@ -42,15 +52,11 @@ impl TuneInputs<'_> {
                 // That it is faster is decided, and whether another one is more so may not be.
                 let open = a.stop == Some(StopReason::Budget) && a.arms.len() > 2;
                 let more = || format!("More trials tell it from the others better: {}", self.go_on_for("10min"));
-                next.extend(open.then(more));
+                open.then(more)
             }
-            _ if undecided => next.push(format!("Undecided. Continue with: {}", self.go_on_for("10min"))),
-            _ => {}
+            _ if undecided => Some(format!("Undecided. Continue with: {}", self.go_on_for("10min"))),
+            _ => None,
         }
-        if self.tunnel == "lab" || self.tunnel == "sim" {
-            next.push("This was an emulated path. Confirm on the real one: windtunnel tune https://HOST/FILE".into());
-        }
-        next
     }
 
     /// What goes on with the experiment until a large gain would show.
@@ -72,11 +78,31 @@ impl TuneInputs<'_> {
         self.assessment.compared().any(|arm| arm.doubtful)
     }
 
-    /// What goes on with it for so long, or runs another one.
+    /// That this isn't all of it, where another experiment goes on with it: what is asked then is answered there.
+    pub(super) fn is_a_part(&self) -> Option<String> {
+        let by = self.facts.continued_by.as_ref()?;
+        Some(format!(
+            "{by} goes on with it, so this is the answer of a part of the trials; {} tells of all.",
+            report(by)
+        ))
+    }
+
+    /// Where the answer of all its trials is, if another experiment goes on with it.
+    fn report_of_all(&self) -> Option<String> {
+        let by = self.facts.continued_by.as_ref()?;
+        Some(format!("{by} goes on with it. The answer of all trials: {}", report(by)))
+    }
+
+    /// What goes on with it for so long, or runs another one; where one goes on with it already, what tells of that.
     pub(super) fn go_on_for(&self, budget: &str) -> String {
         let resumed = || format!("windtunnel tune --resume {} --budget {budget}", self.id);
-        self.facts.again.clone().unwrap_or_else(resumed)
+        let told = self.facts.continued_by.as_deref().map(report);
+        told.or_else(|| self.facts.again.clone()).unwrap_or_else(resumed)
     }
+}
+
+fn report(id: &str) -> String {
+    format!("windtunnel report {id}")
 }
 
 /// Whether a trial of the last round was interrupted and not run anew yet.

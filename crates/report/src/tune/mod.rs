@@ -90,6 +90,9 @@ pub struct TuneReport {
     /// `running` while its trials are still being run: then all of this is what is so until now. There only then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub state: Option<&'static str>,
+    /// The experiment that goes on with this one: all of this is of a part of its trials. There only where there is such a one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub continued_by: Option<String>,
     /// What is known of the path.
     pub path: Path,
     /// The settings in force when nothing is asked for.

@@ -42,8 +42,9 @@ impl RetypedOptions {
 impl TuneReport {
     /// Adds the options to the commands that people are told to type.
     pub fn retype(&mut self, options: &RetypedOptions) {
-        let Self { id, verdict, warnings, next, plan, .. } = self;
-        let add = |text: &mut String| *text = options.in_text(text, id);
+        let Self { id, continued_by, verdict, warnings, next, plan, .. } = self;
+        let ids = || std::iter::once(&*id).chain(&*continued_by);
+        let add = |text: &mut String| *text = ids().fold(text.clone(), |text, id| options.in_text(&text, id));
         verdict.answer.lines.iter_mut().for_each(add);
         verdict.answer.steps.iter_mut().for_each(|step| add(&mut step.command));
         verdict.details.iter_mut().chain(warnings).chain(next).for_each(add);

@@ -127,7 +127,7 @@ impl ChangeRequest {
         let id = &found.id;
         if recommended.here.is_empty() && recommended.elsewhere.is_empty() {
             if verdict["answer"]["action"] == "undecided" {
-                return Err(undecided(id, verdict));
+                return Err(undecided(&*journal, id, verdict));
             }
             return Err(Problem::usage(format!(
                 "{id} recommends the settings that it found: there is nothing to change"
@@ -222,13 +222,18 @@ fn no_proof(found: &StoredExperiment) -> Result<(), Problem> {
 }
 
 /// Why the verdict of an experiment can't be applied that has found nothing out yet.
-fn undecided(id: &str, verdict: &serde_json::Value) -> Problem {
+fn undecided(journal: &dyn wt_journal::Journal, id: &str, verdict: &serde_json::Value) -> Problem {
     let what = verdict["answer"]["what"].as_str().unwrap_or("more trials may tell");
+    let later = journal.continuations(id).ok().and_then(|mut chain| chain.pop());
+    let hint = match later {
+        Some(later) => format!("{later} goes on with it: --verdict {later} takes what all trials show"),
+        None => {
+            format!("windtunnel report {id} shows how far it has come, windtunnel tune --resume {id} goes on with it")
+        }
+    };
     Problem::usage(format!("{id} has no answer yet: there is nothing to apply"))
         .because(what.trim_end_matches('.'))
-        .hint(format!(
-            "windtunnel report {id} shows how far it has come, windtunnel tune --resume {id} goes on with it"
-        ))
+        .hint(hint)
 }
 
 /// Comparisons and tests rank or log; which of it is wanted is for people to say.
@@ -285,5 +290,36 @@ fn merge(request: &mut Request, other: Request) {
     request.basis = request.basis.take().or(other.basis);
     if request.target == Target::default() {
         request.target = other.target;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+    use wt_journal::{Journal as _, NewExperiment, SqliteJournal, State, TuneConfig};
+
+    #[test]
+    fn an_experiment_without_an_answer_names_the_last_one_that_goes_on_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("journal");
+        let mut journal = SqliteJournal::open(&file).unwrap();
+        let nothing = json!({"settings": {}, "headline": "No answer yet.", "answer": {"action": "undecided"}});
+        let mut before: Option<&str> = None;
+        for id in ["first", "second", "third"] {
+            let config = TuneConfig { continues: before.map(str::to_owned), ..TuneConfig::default() };
+            let config = ExperimentConfig::Tune(Box::new(config));
+            journal.create_experiment(&NewExperiment { config, ..NewExperiment::new(id, "lan", "lab") }).unwrap();
+            journal.finish_experiment(id, State::Finished, 1, Some(&nothing)).unwrap();
+            before = Some(id);
+        }
+        drop(journal);
+        let hint = |id: &str| {
+            let verdict = Some(id.to_owned());
+            let request = ChangeRequest { verdict, journal: Some(file.clone()), ..ChangeRequest::default() };
+            request.read_for_others().unwrap_err().hint.unwrap()
+        };
+        assert_eq!(hint("first"), "third goes on with it: --verdict third takes what all trials show");
+        assert!(hint("third").ends_with("windtunnel tune --resume third goes on with it"), "{}", hint("third"));
     }
 }

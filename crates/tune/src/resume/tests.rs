@@ -24,9 +24,14 @@ fn begun(request: &TuneRequest) -> Box<TuneReport> {
 
 /// What comes of going on with the experiment that ran last, in the model.
 fn gone_on(request: &TuneRequest) -> Box<TuneReport> {
-    let request = TuneRequest { knobs: None, resume: Some("last".to_owned()), ..request.clone() };
+    report_of(going_on(request, "last"))
+}
+
+/// The same with the experiment of this name.
+fn going_on(request: &TuneRequest, experiment: &str) -> Result<TuneAnswer, Problem> {
+    let request = TuneRequest { knobs: None, resume: Some(experiment.to_owned()), ..request.clone() };
     let journal = wt_setup::journal::open(request.journal.as_deref()).unwrap();
-    let stored = journal.load("last").unwrap();
+    let stored = journal.load(experiment).unwrap();
     let history = History::read(&journal, &stored).unwrap();
     let path = wt_setup::lab::load("adsl").unwrap();
     let tunnel = wt_forecast::model::tunnel(&path, wt_forecast::host_stack()).unwrap();
@@ -34,7 +39,7 @@ fn gone_on(request: &TuneRequest) -> Box<TuneReport> {
     let controls = wt_sim::cc::NAMES.map(str::to_owned).to_vec();
     let cancel = Cancel::new();
     let session = Session::new(&request, tunnel, controls, RoundTurns::default(), &cancel);
-    report_of(session.resume(&stored, &history, &mut |_| ()))
+    session.resume(&stored, &history, &mut |_| ())
 }
 
 fn report_of(answer: Result<TuneAnswer, Problem>) -> Box<TuneReport> {
@@ -185,6 +190,44 @@ fn what_is_reported_of_two_sessions_is_the_same_in_whichever_order_they_were_imp
     assert_eq!(as_it_ran.trial_table.len(), second.trial_table.len());
     assert!(as_it_ran.trial_table.len() > first.trial_table.len(), "{:?}", as_it_ran.trial_table);
     assert_eq!(told("reversed", &[after, before]), as_it_ran);
+}
+
+#[test]
+fn what_others_go_on_with_names_the_last_of_them_and_nothing_that_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let request = request(folder.path(), "12 trials");
+    let first = begun(&request);
+    let (second, third) = (gone_on(&request), gone_on(&request));
+    let mut journal = wt_setup::journal::open(request.journal.as_deref()).unwrap();
+    let told = |journal: &wt_journal::SqliteJournal, id: &str| {
+        report_of(super::super::report::report(journal, journal.load(id).unwrap()))
+    };
+    assert_eq!(told(&journal, &third.id), third, "nothing goes on with the last one");
+    let mut now = told(&journal, &first.id);
+    assert_eq!((now.continued_by.as_ref(), now.rounds), (Some(&third.id), first.rounds));
+    let reported = format!("windtunnel report {}", third.id);
+    let answer = &now.verdict.answer;
+    assert_eq!((answer.action, answer.steps[0].command.as_str()), (AnswerAction::Undecided, reported.as_str()));
+    assert!(now.warnings[0].starts_with(&format!("{} goes on with it", third.id)), "{:?}", now.warnings);
+    assert!(now.next[0].ends_with(&reported), "{:?}", now.next);
+    for text in [now.to_terminal(200, false), now.to_html(), serde_json::to_string(&now).unwrap()] {
+        assert!(!text.contains("--resume") && text.contains(&reported), "{text}");
+    }
+    now.retype(&wt_report::RetypedOptions { journal: Some("mine".to_owned()), key_file: None });
+    for line in [&now.verdict.answer.lines[2], &now.warnings[0], &now.next[0]] {
+        assert!(line.contains(&format!("{reported} --journal mine")), "{line}");
+    }
+    let Err(refused) = going_on(&request, &first.id) else { panic!("it went on") };
+    assert_eq!(refused.what, format!("{} is continued by {} already", first.id, second.id));
+    assert_eq!(refused.hint.unwrap(), format!("windtunnel tune --resume {}", third.id));
+    // Reports of journals that versions before wrote stay what they were.
+    let mut before = journal.load(&second.id).unwrap();
+    let ExperimentConfig::Tune(tune) = &mut before.config else { panic!("{:?}", before.config) };
+    assert_eq!(tune.cut_as_drawn.take(), Some(true));
+    let gone = Some(vec![second.id.clone(), third.id.clone()]);
+    journal.prune(wt_journal::Prune { ids: gone, ..Default::default() }).unwrap();
+    journal.import(&before, &[]).unwrap();
+    assert_eq!(told(&journal, &first.id), first);
 }
 
 #[test]
