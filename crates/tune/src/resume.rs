@@ -20,7 +20,7 @@ use wt_lab::LabTunnel;
 use wt_problem::Problem;
 use wt_setup::{Budget, Controls, Design, design, tunnel_problem};
 use wt_trial::{Cancel, Holding, TrialRecord, Tunnel, TunnelKind, Workload};
-use wt_units::{Knob, shell_word};
+use wt_units::Knob;
 
 /// Goes on with the experiment of this name.
 ///
@@ -30,7 +30,7 @@ pub(crate) fn run(request: &TuneRequest, key: &str, cancel: &Cancel, events: Sin
     let journal = wt_setup::journal::open_here(request.journal.as_deref())?;
     let stored = journal.load(key).map_err(|error| wt_setup::journal::problem(&error))?;
     comparison_of_settings(&stored)?;
-    no_longer_measured(request, &stored)?;
+    no_longer_measured(&stored)?;
     let history = History::read(&journal, &stored)?;
     is_of_what_is_named(request, &stored)?;
     has_clock_of_now(&stored)?;
@@ -197,17 +197,15 @@ impl<T: Tunnel> Session<'_, T> {
 
 /// Refuses an experiment that another process is at work on: both would measure at once, and the verdict of the second would be of
 /// other trials than those that it goes on with in the end. What a process left that is gone, the journal says was aborted.
-fn no_longer_measured(request: &TuneRequest, stored: &StoredExperiment) -> Result<(), Problem> {
+fn no_longer_measured(stored: &StoredExperiment) -> Result<(), Problem> {
     if stored.state != State::Running {
         return Ok(());
     }
     let id = &stored.id;
-    let journal = request.journal.as_ref().map(|path| format!(" --journal {}", shell_word(&path.to_string_lossy())));
-    let journal = journal.unwrap_or_default();
     Err(Problem::environment(format!("{id} still runs"))
         .because("who goes on with an experiment needs all its trials")
         .hint(format!(
-            "wait until it has ended, or end it with Ctrl-C where it runs; windtunnel report {id}{journal} tells how far it is"
+            "wait until it has ended, or end it with Ctrl-C where it runs; windtunnel report {id} tells how far it is"
         )))
 }
 

@@ -21,10 +21,11 @@ fn main() -> ExitCode {
         return ExitCode::from(wt_lab::guest(args));
     }
     program::Cli::complete();
-    let problem = match edge::printed(program::Cli::of_process().and_then(|cli| cli.run())) {
+    let mut problem = match edge::printed(program::Cli::of_process().and_then(|cli| cli.run())) {
         Ok(exit) => return exit.into(),
         Err(problem) => problem,
     };
+    problem.hint = problem.hint.as_deref().map(cli::typed::naming_what_was_typed);
     use std::io::Write as _;
     let object = || serde_json::to_string(&problem).ok();
     let told = if cli::typed::wants_json() { object() } else { None };

@@ -1,7 +1,8 @@
 //! What was typed, as the journal keeps it.
 
-use std::ffi::OsString;
-use std::path::Path;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
 use wt_report::RetypedOptions;
 
 /// What was typed, so that it can be typed again.
@@ -26,6 +27,26 @@ pub(crate) fn retyped(journal: Option<&Path>, key_file: Option<&Path>) -> Retype
 /// A text in which each command that reads the experiment names its journal, if that isn't the usual one.
 pub(crate) fn naming_journal(text: &str, id: &str, journal: Option<&Path>) -> String {
     retyped(journal, None).in_text(text, id)
+}
+
+/// A hint in which each command about experiments has the journal and the key's file that were typed, as [`retyped`] has them.
+pub(crate) fn naming_what_was_typed(hint: &str) -> String {
+    let typed = |option| value_of(std::env::args_os().skip(1), option).map(PathBuf::from);
+    retyped(typed("--journal").as_deref(), typed("--key-file").as_deref()).in_hint(hint)
+}
+
+/// The value of an option among words: `--journal FILE` or `--journal=FILE`. What stands behind `--` is another's.
+fn value_of(words: impl Iterator<Item = OsString>, option: &str) -> Option<OsString> {
+    let mut words = words.take_while(|word| word != "--");
+    while let Some(word) = words.next() {
+        if word == option {
+            return words.next();
+        }
+        if let Some(value) = word.as_bytes().strip_prefix(option.as_bytes()).and_then(|rest| rest.strip_prefix(b"=")) {
+            return Some(OsStr::from_bytes(value).to_owned());
+        }
+    }
+    None
 }
 
 /// What was typed behind a subcommand, with another one in its place: `apply initcwnd=20 --to eth0` of `plan initcwnd=20 --to eth0`.
@@ -74,7 +95,7 @@ fn without_password(word: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{naming_journal, with_another, without_password};
+    use super::{naming_journal, value_of, with_another, without_password};
     use std::path::Path;
 
     #[test]
@@ -86,6 +107,20 @@ mod tests {
         assert!(named.contains(&format!("report a-1 {option} --full, windtunnel report b-2")), "{named}");
         assert_eq!(naming_journal(text, "a-1", None), text);
         assert_eq!(naming_journal(text, "a-1", Some(Path::new("postgresql://host/db"))), text);
+    }
+
+    #[test]
+    fn an_option_of_ours_is_found_however_it_was_typed() {
+        let value = |typed: &[&str]| value_of(typed.iter().map(std::ffi::OsString::from), "--journal");
+        for (typed, found) in [
+            (&["report", "last", "--journal", "my file"][..], Some("my file")),
+            (&["report", "--journal=a=b", "last"], Some("a=b")),
+            (&["report", "--journals", "x"], None),
+            (&["lab", "run", "--", "program", "--journal", "x"], None),
+            (&["report", "--journal"], None),
+        ] {
+            assert_eq!(value(typed).as_deref(), found.map(std::ffi::OsStr::new), "{typed:?}");
+        }
     }
 
     #[test]

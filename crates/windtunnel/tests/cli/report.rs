@@ -264,6 +264,25 @@ fn what_is_to_be_typed_names_a_journal_that_isnt_the_usual_one() {
 }
 
 #[test]
+fn what_a_failure_says_to_try_names_the_journal_that_was_typed() {
+    let home = tempfile::tempdir().unwrap();
+    let usual = home.path().join("data/windtunnel/journal.sqlite3");
+    std::fs::create_dir_all(usual.parent().unwrap()).unwrap();
+    let other = home.path().join("my journal.sqlite3");
+    [&usual, &other].into_iter().for_each(|path| journal(path, 6, 0));
+    let failed = |args: &[&str]| {
+        let told = ran(windtunnel(home.path()).args(["report", "nobody", "--json"]).args(args).output().unwrap());
+        let problem: Value = serde_json::from_str(&told.err).unwrap();
+        (told.code, problem["try"].as_str().unwrap().to_owned())
+    };
+    let plain = (2, "windtunnel journal list shows what there is".to_owned());
+    assert_eq!(failed(&[]), plain);
+    assert_eq!(failed(&["--journal", usual.to_str().unwrap()]), plain);
+    let named = format!("windtunnel journal list --journal '{}' shows what there is", other.display());
+    assert_eq!(failed(&["--journal", other.to_str().unwrap()]), (2, named));
+}
+
+#[test]
 fn who_only_reads_makes_no_journal_of_an_empty_file() {
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join("empty");

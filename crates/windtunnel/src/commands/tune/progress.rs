@@ -1,6 +1,7 @@
 //! What a person sees while an experiment runs: on stderr, and only if that is a terminal; or a line of JSON for each
 //! event on standard output.
 
+use crate::cli::typed::naming_what_was_typed;
 use crate::edge::emit;
 use crate::screen::Screen;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -91,7 +92,7 @@ impl Progress {
     /// Says what a person must know however quiet it is to be.
     fn warn(&self, text: &str) {
         use std::io::Write as _;
-        let text = self.screen.fitted(&format!("windtunnel: {text}"));
+        let text = self.screen.fitted(&format!("windtunnel: {}", naming_what_was_typed(text)));
         self.bar.suspend(|| drop(writeln!(std::io::stderr().lock(), "{text}")));
     }
 
