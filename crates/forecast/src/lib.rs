@@ -49,5 +49,5 @@ pub use known_error::KnownError;
 pub use oracle::{Expectation, ExpectedArm, MeasuredPath, Oracle};
 pub use predict::{LinkRequest, PathRequest, PredictAnswer, PredictRequest, predict};
 pub use replay::{ReplayAnswer, ReplayRequest, replay};
-pub use stack::{host_stack, kernel_stack};
+pub use stack::{StackSettings, host_stack, kernel_stack};
 pub use sweep::{Shard, SweepAnswer, SweepRequest, TableText, check_table, sweep, sweep_parquet};

@@ -2,6 +2,7 @@ use super::HELD;
 use crate::gain::Gain;
 use crate::known_error::{KnownError, error_on, taken_error};
 use crate::model::{changes_with_time, left_out_hops};
+use crate::stack::StackSettings;
 use crate::surface::{SettingForecast, measured};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -44,6 +45,10 @@ pub struct PredictAnswer {
     pub changes_with_time: bool,
     /// What is known of the path.
     pub path_facts: PathFacts,
+    /// What the current settings are where those of this host were asked for; otherwise they are the defaults of Linux 6.18, which
+    /// `why` of the first arm names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub this_host: Option<StackSettings>,
     /// Each setting, the current one first.
     pub arms: Vec<PredictedArm>,
     /// What is worth measuring, the most promising settings first.
@@ -146,6 +151,7 @@ impl PredictAnswer {
             random,
             changes_with_time: changes_with_time(&scenario.path()),
             path_facts,
+            this_host: None,
             candidates: candidates.into_iter().map(|arm| arm.settings.clone()).collect(),
             arms,
             model_error: model_error.cloned(),

@@ -19,6 +19,7 @@ pub use path::{LinkRequest, PathRequest};
 pub use request::{PredictRequest, USUAL_KNOBS};
 
 use crate::model::{self, is_random};
+use crate::stack::{StackSettings, asked_host_stack};
 use crate::surface::{Question, processors, sample_interval};
 use std::time::Duration;
 use wt_lab::Scenario;
@@ -49,9 +50,17 @@ pub fn predict(request: &PredictRequest, cancel: &Cancel) -> Result<PredictAnswe
 pub(crate) fn predict_on(request: &PredictRequest, threads: usize, cancel: &Cancel) -> Result<PredictAnswer, Problem> {
     request.check()?;
     let scenario = request.path.scenario()?;
-    let tunnel = model::tunnel(&scenario, StackConfig::default())?;
+    let (stack, host) = if request.this_host {
+        asked_host_stack().map(|(stack, settings)| (stack, Some(settings)))?
+    } else {
+        (StackConfig::default(), None)
+    };
+    let tunnel = model::tunnel(&scenario, stack)?;
     let facts = tunnel.path(request.workload.direction(request.direction));
     let mut design = design_of(request, &scenario, &tunnel, &facts)?;
+    if let Some(current) = design.arms.first_mut() {
+        current.why = why_current(host.as_ref());
+    }
     for arm in &design.arms {
         tunnel.check(&arm.settings).map_err(|error| Problem::usage(error.to_string()))?;
     }
@@ -78,7 +87,16 @@ pub(crate) fn predict_on(request: &PredictRequest, threads: usize, cancel: &Canc
         forecasts.append(&mut more);
         design.arms.extend(larger.arms.into_iter().skip(1));
     }
-    Ok(PredictAnswer::of(&scenario, workload, seeds, &design, forecasts))
+    let answer = PredictAnswer::of(&scenario, workload, seeds, &design, forecasts);
+    Ok(PredictAnswer { this_host: host, ..answer })
+}
+
+/// Whose the current settings are, and what.
+fn why_current(host: Option<&StackSettings>) -> String {
+    match host {
+        Some(settings) => format!("this host's: {settings}"),
+        None => format!("the defaults of Linux 6.18, whatever a host has: {}", StackSettings::usual()),
+    }
 }
 
 /// What is compared: each level by itself, or the settings that are asked for, together.

@@ -29,6 +29,9 @@ pub struct PredictRequest {
     /// Settings to compare with the current ones, all of them together; then nothing else is varied.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub set: Vec<Assignment>,
+    /// Whether the current settings are those of this host; otherwise they are Linux' own, so that every host has the same answer.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub this_host: bool,
     /// What is done.
     #[serde(default)]
     pub workload: WorkloadRequest,
@@ -73,6 +76,7 @@ impl PredictRequest {
             knobs: None,
             levels: Vec::new(),
             set: Vec::new(),
+            this_host: false,
             workload: WorkloadRequest::default(),
             size: None,
             time: None,
@@ -94,6 +98,7 @@ impl PredictRequest {
             && !self.set.is_empty()
             && self.seeds <= 1
             && !self.samples
+            && !self.this_host
             && self.workload == WorkloadRequest::default()
     }
 

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
 use crate::common;
+use crate::common::host::{directory, script};
 use crate::common::{json, run};
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use parquet::record::{Field, Row};
@@ -410,4 +411,38 @@ fn who_has_seen_enough_of_a_tables_answer_ends_it_quietly() {
     drop(child.stdout.take());
     let ran = child.wait_with_output().unwrap();
     assert_eq!((ran.status.code(), String::from_utf8_lossy(&ran.stderr).as_ref()), (Some(0), ""));
+}
+
+#[test]
+fn current_are_the_settings_of_linux_on_every_host_and_those_of_this_one_where_that_is_asked() {
+    let home = directory();
+    let on_a_host = |words: &str| {
+        let other = "echo reno > /proc/sys/net/ipv4/tcp_congestion_control; \
+            echo 4096 131072 6291456 > /proc/sys/net/ipv4/tcp_rmem; echo 4096 16384 4194304 > /proc/sys/net/ipv4/tcp_wmem; \
+            COLUMNS=1000 \"$WT\" predict transatlantic --size 100kB --seeds 2 --knobs cc";
+        let ran = script(home.path(), &format!("{other} {words}"));
+        assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
+        ran.out
+    };
+    let answer = |words: &str| serde_json::from_str::<Value>(&on_a_host(words)).unwrap();
+    let everywhere = answer("--json");
+    let question = ["predict", "transatlantic", "--size", "100kB", "--seeds", "2", "--knobs", "cc", "--json"];
+    assert_eq!(everywhere, json(&question), "the same on a host with other settings");
+    let why = everywhere["arms"][0]["why"].as_str().unwrap();
+    assert!(why.contains("Linux 6.18") && why.contains("cc=cubic") && why.contains("32 MiB"), "{why}");
+    let said = on_a_host("");
+    let wanted = "This host has cc=reno, receive buffers of 128 KiB that grow to 6 MiB";
+    assert!(said.contains("current (rwin=auto mtu=1500 cc=cubic)") && said.contains(wanted), "{said}");
+    let here = answer("--json --this-host");
+    assert_eq!((&here["this_host"]["cc"], &here["this_host"]["rmem_max"]), (&"reno".into(), &6_291_456.into()));
+    assert!(here["arms"][0]["why"].as_str().unwrap().starts_with("this host's: cc=reno, "), "{here}");
+    let goodput = |arm: &Value| arm["goodput_bps"].as_f64().unwrap();
+    assert_eq!(
+        goodput(&here["arms"][0]),
+        goodput(arm(&everywhere, "cc", "reno")),
+        "what it has is what is compared with"
+    );
+    assert!(goodput(arm(&here, "cc", "cubic")) > 0.0 && everywhere.get("this_host").is_none());
+    let said = on_a_host("--this-host");
+    assert!(said.contains("cc=reno)") && said.contains("The current settings are this host's: cc=reno, "), "{said}");
 }

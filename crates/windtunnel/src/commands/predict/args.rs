@@ -54,6 +54,10 @@ pub(crate) struct PredictArgs {
     /// Settings to compare with the current ones, all of them together; then nothing else is varied
     #[arg(long, value_name = "KNOB=LEVEL,…", value_delimiter = ',', conflicts_with_all = ["knobs", "levels"])]
     set: Vec<Assignment>,
+    /// Takes this host's congestion control and buffers for the current settings [default: those of Linux 6.18, so that the answer
+    /// is the same everywhere]
+    #[arg(long, conflicts_with = "table")]
+    this_host: bool,
     /// What is done, in the words of `tune`: bulk, soak, transactions, bursts, stream, page, competing, load, with their parameters;
     /// --workload help lists all
     #[arg(long, value_name = "WORKLOAD[:KEY=VALUE,…]", default_value = "bulk")]
@@ -209,6 +213,7 @@ impl PredictArgs {
             knobs: self.knobs.clone(),
             levels: self.levels.clone(),
             set: self.set.clone(),
+            this_host: self.this_host,
             workload: self.workload.clone(),
             size: self.size,
             time: self.trial,

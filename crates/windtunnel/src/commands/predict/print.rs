@@ -1,6 +1,6 @@
 use super::args::PredictArgs;
 use crate::edge::{say, say_table};
-use wt_forecast::PredictAnswer;
+use wt_forecast::{PredictAnswer, StackSettings};
 use wt_trial::{Amount, Direction, Workload};
 use wt_units::format_about;
 
@@ -42,6 +42,22 @@ fn error_sentence(answer: &PredictAnswer) -> String {
     }
 }
 
+/// Whose the current settings are, and where this host has others.
+fn current_sentence(answer: &PredictAnswer, here: &StackSettings) -> String {
+    if let Some(settings) = &answer.this_host {
+        return format!("The current settings are this host's: {settings}.");
+    }
+    let usual = StackSettings::usual();
+    let said = format!("The current settings are Linux' own, on every host: {usual}.");
+    match &here.differences(&usual)[..] {
+        [] => said,
+        others if here.are_known() => {
+            format!("{said} This host has {}: compare with that by --this-host.", others.join(", "))
+        }
+        others => format!("{said} This host has {}; the model has no {}.", others.join(", "), here.cc),
+    }
+}
+
 /// The table, the chart and what to do next.
 pub(super) fn terminal(answer: &PredictAnswer, args: &PredictArgs) {
     let way = if answer.direction == Direction::Down { "to the client" } else { "to the server" };
@@ -72,6 +88,7 @@ pub(super) fn terminal(answer: &PredictAnswer, args: &PredictArgs) {
             "The model stopped early, after an hour of its own time or all that it computes for one answer: figures are of what was done until then. Ask for less: a smaller --size, a shorter --trial, or fewer --seeds."
         );
     }
+    say!("{}", current_sentence(answer, &StackSettings::of_this_host()));
     say!("{}", error_sentence(answer));
     advise(answer, args);
 }
@@ -160,4 +177,34 @@ fn advise(answer: &PredictAnswer, args: &PredictArgs) {
     }
     words.extend(args.same_for_tune());
     say!("  windtunnel tune --lab {} {}", args.path_for_tune(), words.join(" "));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wt_forecast::{PathRequest, PredictRequest, predict};
+    use wt_trial::Cancel;
+    use wt_units::Bytes;
+
+    #[test]
+    fn whose_the_current_settings_are_is_said_and_where_this_host_has_others() {
+        let path = PathRequest::Scenario("lan".to_owned());
+        let set = vec!["initcwnd=20".parse().unwrap()];
+        let request = PredictRequest { set, size: Some(Bytes(1_000)), ..PredictRequest::of(path) };
+        let answer = predict(&request, &Cancel::new()).unwrap();
+        let usual = StackSettings::usual();
+        let own = "The current settings are Linux' own, on every host: cc=cubic, receive buffers of 128 KiB that grow to 32 MiB, \
+            send buffers that grow to 4 MiB.";
+        assert_eq!(current_sentence(&answer, &usual), own);
+        let here = StackSettings { cc: "bbr".to_owned(), rmem_max: 6 << 20, ..usual.clone() };
+        assert_eq!(
+            current_sentence(&answer, &here),
+            format!(
+                "{own} This host has cc=bbr, receive buffers of 128 KiB that grow to 6 MiB: compare with that by --this-host."
+            )
+        );
+        let unknown = StackSettings { cc: "dctcp".to_owned(), ..usual };
+        let said = current_sentence(&answer, &unknown);
+        assert!(said.ends_with("This host has cc=dctcp; the model has no dctcp."), "{said}");
+    }
 }
