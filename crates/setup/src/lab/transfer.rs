@@ -4,11 +4,16 @@ use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::time::Duration;
 use wt_lab::{PORT, SERVER_V4};
-use wt_load::{Connection, EndReport, Finish, LoadError, Request, SenderOptions, download, upload, would_grant};
+use wt_load::{
+    Connection, EndReport, Finish, LoadError, Request, SenderOptions, Server, ServerConfig, download, upload,
+    would_grant,
+};
 use wt_problem::Problem;
-use wt_sys::ns::read_net_sysctl;
+use wt_sys::ns::{NetNs, read_net_sysctl};
+use wt_sys::tcp::{fix_window, listen, window_clamp};
+use wt_sys::{SysError, SysResult};
 use wt_trial::{Amount, Cancel, Direction, SampleColumns};
-use wt_units::{Assignment, Bytes, FullPacket, Knob, Settings};
+use wt_units::{Assignment, Bytes, FullPacket, Knob, Level, Settings};
 
 /// A transfer between the client and the server of a lab, from within it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -64,6 +69,8 @@ pub struct TransferAnswer {
     pub problem: Option<Problem>,
 }
 
+/// How `ip netns` calls the lab's server, from within it.
+const SERVER: &str = "server";
 /// The knobs that one connection takes.
 const KNOBS: [Knob; 5] = [Knob::Rwin, Knob::Mss, Knob::Ttl, Knob::Cc, Knob::Sndbuf];
 /// A full packet where nothing is known of the path.
@@ -98,9 +105,18 @@ pub fn transfer(request: &TransferRequest, cancel: &Cancel) -> Result<TransferAn
     let not_ours: &[Knob] = if direction == Direction::Up { &[Knob::Rwin] } else { &[Knob::Cc, Knob::Sndbuf] };
     let own = settings.iter().filter(|(knob, _)| !not_ours.contains(knob));
     let own = own.map(|(knob, level)| (knob, level.clone())).collect();
-    let peer = SocketAddr::new(SERVER_V4.into(), PORT);
+    let windowed = load.window.map(|window| (window, WindowedServer::start(window)));
+    let own_server = windowed.as_ref().and_then(|(_, started)| started.as_ref().ok());
+    let lab_server = SocketAddr::new(SERVER_V4.into(), PORT);
+    let peer = own_server.map_or(lab_server, |windowed| windowed.server.address());
     let connection = Connection::open_with_all(&peer, &own, CONNECT).map_err(|error| problem(&error))?;
     let (connect_time, mut granted) = (connection.connect_time, connection.granted.clone());
+    let mut notes = Vec::new();
+    if let Some((asked, started)) = &windowed {
+        let window = started.as_ref().map_or(*asked, |windowed| windowed.granted);
+        granted.set(Knob::Rwin, Level::Number(window.into()));
+        notes.extend(started.as_ref().err().map(|why| late_window(*asked, why)));
+    }
     if direction == Direction::Down {
         // The server falls back on its own, and says so to nobody here: but both hosts have one kernel.
         let far = settings.iter().filter(|(knob, _)| not_ours.contains(knob));
@@ -110,12 +126,46 @@ pub fn transfer(request: &TransferRequest, cancel: &Cancel) -> Result<TransferAn
     }
     let usual = read_net_sysctl("ipv4/tcp_congestion_control").unwrap_or_default();
     let asked = settings.name(Knob::Cc).filter(|_| direction == Direction::Down);
-    let notes = asked.and_then(|name| still_paced(usual.trim(), name)).into_iter().collect();
+    notes.extend(asked.and_then(|name| still_paced(usual.trim(), name)));
     let report = match direction {
         Direction::Down => download(connection, &load, deadline, cancel),
         Direction::Up => upload(connection, &load, deadline, cancel),
     };
     report.map(|report| answer(direction, report, connect_time, granted, notes)).map_err(|error| problem(&error))
+}
+
+/// A server beside the lab's own, in the same host: the window of a connection is promised with its SYN-ACK, so the socket that listens
+/// must have it. `tune` has a route for that, which would hold for everybody in the lab, and outlive this process if it is killed.
+struct WindowedServer {
+    server: Server,
+    /// The window that the kernel says it set, bytes.
+    granted: u32,
+}
+
+impl WindowedServer {
+    /// Listens on a port that the kernel chooses, with a window of so many bytes.
+    ///
+    /// # Errors
+    /// [`SysError`]: the server's namespace can't be found or entered from here.
+    ///
+    /// # Source
+    /// `tcp_openreq_init_rwin()` of net/ipv4/tcp_minisocks.c takes the listener's window clamp before the route's.
+    fn start(window: u32) -> SysResult<Self> {
+        let listener = NetNs::named(SERVER)?.run(|| {
+            let listener = listen(SocketAddr::new(SERVER_V4.into(), 0))?;
+            fix_window(&listener, window)?;
+            Ok(listener)
+        })??;
+        let granted = window_clamp(&listener)?;
+        Ok(Self { server: Server::start(listener, ServerConfig::default())?, granted })
+    }
+}
+
+/// What is said of a window that the server sets once it has read what is wanted.
+fn late_window(asked: u32, why: &SysError) -> String {
+    format!(
+        "rwin={asked} came late: the connection began with the server's usual window, whose first bytes don't wait for it ({why})"
+    )
 }
 
 /// What is said of a congestion control that the server gives a connection which has begun with the usual one.

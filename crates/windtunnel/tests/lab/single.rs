@@ -133,3 +133,18 @@ fn a_transfer_has_the_congestion_control_that_was_asked_on_the_end_that_sends_or
         assert!(refused.out.is_empty() && told == [true; 3], "{}", refused.err);
     }
 }
+
+#[test]
+fn the_window_of_an_upload_is_there_before_its_first_byte() {
+    let _machine = shared();
+    let home = tempfile::tempdir().unwrap();
+    let flags = "--size 60kB --direction up --set rwin=8KiB --json";
+    let answer = json_of(&shell(home.path(), NEAR, &format!("$WT lab transfer {flags}")));
+    // Of one that was set late the first is 64 KiB. The kernel moves it for a moment when it learns what segments cost.
+    let first = answer["samples"]["snd_wnd"][0].as_u64().unwrap();
+    assert!(first < 32 * 1024, "{first} bytes");
+    assert_eq!((&answer["bytes"], &answer["granted"]["rwin"]), (&60_000.into(), &8192.into()), "{answer:#}");
+    let hidden = json_of(&shell(home.path(), NEAR, &format!("umount -l /run/netns/server; $WT lab transfer {flags}")));
+    let note = hidden["notes"][0].as_str().unwrap();
+    assert!(note.starts_with("rwin=8192 came late"), "{hidden:#}");
+}
