@@ -1751,8 +1751,12 @@ export type QueueShown = {
 
 /** One of the settings that were compared. */
 export type ReportArm = {
+  /** Packets of `queue_drops` that a discipline dropped before the queue was full, the mean; not there where nobody counted them. */
+  aqm_drops?: number | null;
   /** Of those, trials that stalled or failed. */
   bad: number;
+  /** Packets of a trial that arrived with a mark of congestion from the path, the mean; not there where nobody counted them. */
+  ce_marks?: number | null;
   /** Delay under load, µs: the median of the RTTs that its trials lived with; `null` where the sender isn't ours. */
   delay_us?: number | null;
   /** The largest evidence for "faster" so far. */
@@ -1773,7 +1777,7 @@ export type ReportArm = {
   model_low?: number | null;
   /** The evidence that a claim needs; `null` for the current settings. */
   needed?: number | null;
-  /** Packets that full queues of the path dropped in a trial, the mean; `null` where nobody sees them. */
+  /** Packets that queues of the path dropped in a trial, full or by their discipline, the mean; `null` where nobody sees them. */
   queue_drops?: number | null;
   /** Estimated ratio to the current settings of what was compared; larger is better. */
   ratio?: number | null;
@@ -2120,7 +2124,7 @@ export type ScenarioAnswer = {
   name: string;
   /** What follows. */
   path: PathShown;
-  /** The most payload that full-sized TCP segments carry. */
+  /** The most payload that full-sized TCP segments carry, in the long run. */
   physical_goodput_bps: BothWays_u64;
   /** 1. */
   schema_version: number;

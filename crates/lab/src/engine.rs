@@ -305,6 +305,9 @@ impl Engine {
             match outcome {
                 Outcome::Arrived { host, at, packet } => {
                     round.delivered(now.0.saturating_sub(at.0));
+                    if packet.ce && !packet.payload.buffer.came_marked() {
+                        round.marked();
+                    }
                     self.deliver(host, packet);
                 }
                 Outcome::Ended { reason, packet } => {

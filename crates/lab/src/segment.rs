@@ -166,7 +166,7 @@ impl Buffer {
         let ip_len = u32::try_from(layout.payload_at + data).unwrap_or(u32::MAX);
         let mut packet = Packet::new(ip_len, Segment { buffer: Rc::clone(self), index });
         let bytes = self.bytes();
-        let tos = if layout.v6 { bytes[0] << 4 | bytes[1] >> 4 } else { bytes[1] };
+        let tos = self.traffic_class();
         packet.data_len = u32::try_from(data).unwrap_or(u32::MAX);
         packet.ttl = if layout.v6 { bytes[7] } else { bytes[8] };
         packet.ect = tos & 3 != 0;
@@ -179,6 +179,17 @@ impl Buffer {
             && bytes[layout.transport_at + 13] & 0b0001_0111 == 0b0001_0000
             && layout.payload_at - layout.transport_at <= 32;
         packet
+    }
+
+    /// The octet with DSCP and ECN (RFC 3168 section 5).
+    fn traffic_class(&self) -> u8 {
+        let bytes = self.bytes();
+        if self.layout.v6 { bytes[0] << 4 | bytes[1] >> 4 } else { bytes[1] }
+    }
+
+    /// Whether it came from its sender with "congestion experienced" on it.
+    pub(crate) fn came_marked(&self) -> bool {
+        self.traffic_class() & 3 == 3
     }
 
     /// What the stages see of all segments, in order. They differ in nothing but their number and the last one's length.

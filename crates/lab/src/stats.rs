@@ -27,6 +27,8 @@ pub(crate) struct Counters {
     received: AtomicU64,
     delivered: AtomicU64,
     queue_full: AtomicU64,
+    aqm: AtomicU64,
+    marked: AtomicU64,
     lost: AtomicU64,
     too_big: AtomicU64,
     other: AtomicU64,
@@ -49,6 +51,10 @@ pub struct EngineStats {
     pub delivered: u64,
     /// Dropped at full queues.
     pub queue_full: u64,
+    /// Dropped by the disciplines of queues, which weren't full.
+    pub aqm: u64,
+    /// Segments that arrived with "congestion experienced" on them, which no host had set.
+    pub marked: u64,
     /// Lost at random or by plan.
     pub lost: u64,
     /// Longer than a link's MTU.
@@ -81,6 +87,7 @@ pub struct EngineStats {
 #[derive(Debug, Default)]
 pub(crate) struct Round {
     delivered: u64,
+    marked: u64,
     latest_ns: u64,
     lateness: [u64; BINS_US.len()],
 }
@@ -94,6 +101,11 @@ impl Round {
         // Nearly all are in the first bin.
         let bin = BINS_US.iter().position(|bound| late_ns < bound.saturating_mul(1000)).unwrap_or(BINS_US.len() - 1);
         self.lateness[bin] += 1;
+    }
+
+    /// A segment was handed over that the path had marked.
+    pub(crate) fn marked(&mut self) {
+        self.marked += 1;
     }
 }
 
@@ -119,6 +131,9 @@ impl Counters {
         }
         self.delivered.fetch_add(round.delivered, Relaxed);
         self.latest_ns.fetch_max(round.latest_ns, Relaxed);
+        if round.marked > 0 {
+            self.marked.fetch_add(round.marked, Relaxed);
+        }
         for (bin, count) in self.lateness.iter().zip(&round.lateness) {
             if *count > 0 {
                 bin.fetch_add(*count, Relaxed);
@@ -129,6 +144,7 @@ impl Counters {
     pub(crate) fn dropped(&self, reason: DropReason) {
         let counter = match reason {
             DropReason::QueueFull => &self.queue_full,
+            DropReason::Aqm => &self.aqm,
             DropReason::Loss | DropReason::Outage => &self.lost,
             DropReason::TooBig { .. } => &self.too_big,
             DropReason::Overflow => &self.overflowed,
@@ -158,6 +174,8 @@ impl Counters {
             received: self.received.load(Relaxed),
             delivered: self.delivered.load(Relaxed),
             queue_full: self.queue_full.load(Relaxed),
+            aqm: self.aqm.load(Relaxed),
+            marked: self.marked.load(Relaxed),
             lost: self.lost.load(Relaxed),
             too_big: self.too_big.load(Relaxed),
             other: self.other.load(Relaxed),
@@ -183,6 +201,8 @@ impl EngineStats {
             received: self.received - earlier.received,
             delivered: self.delivered - earlier.delivered,
             queue_full: self.queue_full - earlier.queue_full,
+            aqm: self.aqm - earlier.aqm,
+            marked: self.marked - earlier.marked,
             lost: self.lost - earlier.lost,
             too_big: self.too_big - earlier.too_big,
             other: self.other - earlier.other,
@@ -197,6 +217,12 @@ impl EngineStats {
             packet: self.packet,
             ended: self.ended,
         }
+    }
+
+    /// What queues dropped, be it since they were full or by their discipline.
+    #[must_use]
+    pub fn queue_drops(&self) -> u64 {
+        self.queue_full + self.aqm
     }
 
     /// Why what was measured meanwhile isn't the path but this machine; `None` if it is the path.
@@ -228,14 +254,15 @@ impl EngineStats {
     /// As one object, for reports.
     ///
     /// # Units
-    /// `_us`: microseconds; `late_us`: the histogram of how far behind their time segments left, by upper bounds.
+    /// `_us`: microseconds; `late_us`: the histogram of how far behind their time segments left, by upper bounds. Of the packets
+    /// in `queue_drops`, `aqm_drops` are those that a discipline dropped from a queue with room.
     #[must_use]
     pub fn to_json(&self) -> serde_json::Value {
         let bins = self.histogram().map(|(top, count)| json!({"up_to_us": top, "segments": count}));
         json!({
             "elapsed_us": self.at_ns / 1000,
-            "received": self.received, "delivered": self.delivered, "queue_drops": self.queue_full,
-            "losses": self.lost, "too_big": self.too_big, "other_drops": self.other,
+            "received": self.received, "delivered": self.delivered, "queue_drops": self.queue_drops(),
+            "aqm_drops": self.aqm, "ce_marks": self.marked, "losses": self.lost, "too_big": self.too_big, "other_drops": self.other,
             "own_drops": {"not_taken_by_kernel": self.refused, "buffers_full": self.overflowed},
             "late_max_us": self.latest_ns / 1000, "late_us": bins.collect::<Vec<_>>(),
             "cpu_us": self.cpu_ns / 1000, "waited_for_cpu_us": self.waited_ns / 1000, "stolen_us": self.stolen_ns / 1000,
@@ -287,6 +314,21 @@ mod tests {
         let counters = Counters::default();
         counters.ended();
         assert!(counters.read().complaint(Duration::from_millis(10)).is_some(), "an emulator that has stopped");
+    }
+
+    #[test]
+    fn what_a_discipline_drops_is_the_queues_and_nothing_else_is() {
+        let counters = Counters::default();
+        [DropReason::QueueFull, DropReason::Aqm, DropReason::Aqm, DropReason::Policed, DropReason::Loss]
+            .into_iter()
+            .for_each(|reason| counters.dropped(reason));
+        let mut round = Round::default();
+        round.delivered(10);
+        round.marked();
+        counters.delivered(&round);
+        let told = counters.read().to_json();
+        let counts = ["queue_drops", "aqm_drops", "ce_marks", "losses", "other_drops"].map(|key| told[key].as_u64());
+        assert_eq!(counts, [3, 2, 1, 1, 1].map(Some), "{told:#}");
     }
 
     #[test]

@@ -376,7 +376,9 @@ impl Tunnel for StackTunnel {
             outcome::add_upload(&mut outcome, &client, server.as_ref());
         }
         outcome.observed.lab = Some(stats.to_json());
-        outcome.observed.queue_drops = Some(stats.queue_full);
+        outcome.observed.queue_drops = Some(stats.queue_drops());
+        outcome.observed.aqm_drops = Some(stats.aqm);
+        outcome.observed.ce_marks = Some(stats.marked);
         let rtt = Duration::from_micros(self.path(Direction::Down).rtt_us);
         if outcome.status == Status::Completed
             && let Some(complaint) = stats.complaint(rtt)

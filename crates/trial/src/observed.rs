@@ -35,6 +35,10 @@ kept_object! {
         out_of_order: u64,
         /// Packets that a queue of the emulated path dropped.
         queue_drops: u64,
+        /// Those of them that the queue's discipline dropped before it was full.
+        aqm_drops: u64,
+        /// Packets that arrived with "congestion experienced", which the emulated path had marked.
+        ce_marks: u64,
         /// Packets that the emulated path lost at random.
         losses: u64,
         /// Packets that were too large for the emulated path.

@@ -322,6 +322,8 @@ impl TuneInputs<'_> {
             delay_us: super::delay::delay_of(records, arm.arm),
             retransmits: mean_seen(records, arm.arm, |seen| seen.retransmits),
             queue_drops: mean_seen(records, arm.arm, |seen| seen.queue_drops),
+            aqm_drops: mean_seen(records, arm.arm, |seen| seen.aqm_drops),
+            ce_marks: mean_seen(records, arm.arm, |seen| seen.ce_marks),
             ratio: told(arm.ratio),
             low: told(arm.lower.map(f64::exp)).filter(|_| !current),
             high: told(arm.upper.map(f64::exp)).filter(|_| !current),
@@ -473,8 +475,11 @@ impl TuneInputs<'_> {
         let costly = costly.filter(|(_, again)| *again >= usual + MANY_MORE);
         costly
             .map(|(arm, again)| {
-                let full = arm.queue_drops.filter(|drops| *drops >= 1.0);
-                let full = full.map_or_else(String::new, |drops| format!(" (full queues dropped {drops:.0})"));
+                let drops = arm.queue_drops.filter(|drops| *drops >= 1.0);
+                let full = drops.map_or_else(String::new, |drops| match arm.aqm_drops.filter(|aqm| *aqm >= 0.5) {
+                    Some(aqm) => format!(" (queues dropped {drops:.0}, {aqm:.0} of them by AQM)"),
+                    None => format!(" (full queues dropped {drops:.0})"),
+                });
                 format!(
                     "{} loses more: {again:.0} segments a trial are retransmitted{full}, with the current settings {usual:.0}. \
                      Others on the path lose with it.",

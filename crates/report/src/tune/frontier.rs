@@ -78,6 +78,8 @@ mod tests {
             delay_us: delay_ms.map(|ms| ms * 1e3),
             retransmits: None,
             queue_drops: None,
+            aqm_drops: None,
+            ce_marks: None,
             ratio: None,
             low: None,
             high: None,

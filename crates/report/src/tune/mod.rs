@@ -354,8 +354,14 @@ pub struct Arm {
     pub delay_us: Option<f64>,
     /// Segments retransmitted in a trial, the mean; `null` where the sender isn't ours.
     pub retransmits: Option<f64>,
-    /// Packets that full queues of the path dropped in a trial, the mean; `null` where nobody sees them.
+    /// Packets that queues of the path dropped in a trial, full or by their discipline, the mean; `null` where nobody sees them.
     pub queue_drops: Option<f64>,
+    /// Packets of `queue_drops` that a discipline dropped before the queue was full, the mean; not there where nobody counted them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aqm_drops: Option<f64>,
+    /// Packets of a trial that arrived with a mark of congestion from the path, the mean; not there where nobody counted them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ce_marks: Option<f64>,
     /// Estimated ratio to the current settings of what was compared; larger is better.
     pub ratio: Option<f64>,
     /// The ratio is at least this; `null` while nothing can be excluded.

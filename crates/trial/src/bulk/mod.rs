@@ -68,7 +68,7 @@ pub struct BulkMetrics {
     pub utilisation: Option<f64>,
     /// Retransmitted over sent segments.
     pub retransmit_share: Option<f64>,
-    /// Drops at full queues: those that the flow caused itself.
+    /// Drops of queues, full or by their discipline: those that the flow caused itself.
     pub self_inflicted: Option<u64>,
     /// Loss events.
     pub recovery: Recovery,

@@ -1,7 +1,7 @@
 //! One transfer, one line of the log: `test`, from the lab's own server.
 
 use super::live::{NEAR, json_of, shell};
-use crate::common::{run, shared};
+use crate::common::{binary, ran, run, shared, windtunnel};
 
 /// Two names of one server.
 const PROFILE: &str = "[[target]]\nurl = \"http://server/bytes/300kB\"\ncomment = \"one\"\n\n\
@@ -147,4 +147,24 @@ fn the_window_of_an_upload_is_there_before_its_first_byte() {
     let hidden = json_of(&shell(home.path(), NEAR, &format!("umount -l /run/netns/server; $WT lab transfer {flags}")));
     let note = hidden["notes"][0].as_str().unwrap();
     assert!(note.starts_with("rwin=8192 came late"), "{hidden:#}");
+}
+
+#[test]
+fn what_an_aqm_drops_and_marks_is_counted_as_its_queues() {
+    const CODEL: &str = "title = \"codel\"\n[[link]]\nname = \"l\"\nmtu = 1500\n\
+        down = { rate = \"10mbit\", delay = \"20ms\", queue_packets = 500, aqm = { kind = \"codel\", ecn = true } }\n\
+        up = { rate = \"10mbit\", delay = \"20ms\", queue = \"64KiB\" }\n";
+    let _machine = shared();
+    let home = tempfile::tempdir().unwrap();
+    for (ecn, wanted) in [(0, ["queue_drops", "aqm_drops"]), (1, ["ce_marks"; 2])] {
+        std::fs::write(home.path().join("codel.toml"), CODEL).unwrap();
+        let script =
+            format!("echo {ecn} > /proc/sys/net/ipv4/tcp_ecn && {} lab transfer --trial 2s", binary().display());
+        let args = ["lab", "run", "codel.toml", "--cc", "reno", "--stats=json", "--", "sh", "-c", &script];
+        let ran = ran(windtunnel(home.path()).args(args).current_dir(home.path()).output().unwrap());
+        let told: serde_json::Value = ran.err.lines().find_map(|line| serde_json::from_str(line).ok()).unwrap();
+        let lab = &told["lab"];
+        assert!(wanted.iter().all(|count| lab[count].as_u64() > Some(0)), "{ecn}: {lab:#}");
+        assert_eq!((&lab["queue_drops"], &lab["other_drops"]), (&lab["aqm_drops"], &0.into()), "{ecn}: {lab:#}");
+    }
 }

@@ -38,13 +38,17 @@ fn as_text(stats: &EngineStats, rtt: Duration) -> String {
         let _ = writeln!(text, "  {what:<28} {value}");
     };
     line("segments taken, delivered", format!("{}, {}", stats.received, stats.delivered));
+    let by_aqm = if stats.aqm > 0 { format!(" {} by AQM,", stats.aqm) } else { String::new() };
     line(
         "ended on the path",
         format!(
-            "{} at full queues, {} lost, {} too long, {} otherwise",
+            "{} at full queues,{by_aqm} {} lost, {} too long, {} otherwise",
             stats.queue_full, stats.lost, stats.too_big, stats.other
         ),
     );
+    if stats.marked > 0 {
+        line("marked on the path", format!("{} with congestion experienced (CE)", stats.marked));
+    }
     line("lost by the lab itself", format!("{}", stats.refused + stats.overflowed));
     for (top, count) in stats.histogram() {
         let bound = top.map_or("later".to_owned(), |us| format!("up to {} ms late", us as f64 / 1e3));
