@@ -1,8 +1,8 @@
 use super::{Direction, Link, LossBy, QueueBound, Scenario, radio};
 use std::time::Duration;
 use wt_link::{
-    Discipline, Distribution, JitterConfig, LinkConfig, LossConfig, MediumConfig, PathConfig, PolicerConfig,
-    QueueConfig, QueueLayer, RateConfig, StageConfig, WireLen,
+    Discipline, Distribution, JitterConfig, LinkConfig, LossConfig, MediumConfig, OutageConfig, PathConfig,
+    PolicerConfig, QueueConfig, QueueLayer, RateConfig, StageConfig, WireLen,
 };
 use wt_trial::PathFacts;
 use wt_units::{BitsPerSecond, Bytes, Ratio};
@@ -46,22 +46,7 @@ impl Scenario {
     pub fn full_size(&self, mtu: u64) -> FullSize {
         let pmtu = mtu.min(self.pmtu());
         let payload = pmtu.saturating_sub(HEADERS).max(1);
-        let goodput = |direction: fn(&Link) -> &Direction| {
-            let ceiling = |link: &Link| {
-                if direction(link).loses_everything() {
-                    return 0;
-                }
-                let wire = link.framing.wire_len(Bytes(pmtu)).get().max(1);
-                let sent = direction(link).carries(wire) * u128::from(payload) / u128::from(wire);
-                let policed = |policer: &PolicerConfig| {
-                    let counted = policer.framing.of(u32::try_from(pmtu).unwrap_or(u32::MAX)).max(1);
-                    u128::from(policer.rate.get()) * u128::from(payload) / u128::from(counted)
-                };
-                direction(link).policers().map(policed).fold(sent, u128::min)
-            };
-            let bits = self.links.iter().map(ceiling).min().unwrap_or(0);
-            BitsPerSecond(u64::try_from(bits).unwrap_or(u64::MAX))
-        };
+        let goodput = |direction| self.goodput(pmtu, direction, |_, _| 1.0);
         let crossing = |link: &Link, there: &Direction, back: &Direction| {
             let over = |way: &Direction, wire: Bytes| wire / way.rate + way.mean_delay(wire.get());
             over(there, link.framing.wire_len(Bytes(pmtu))) + over(back, link.framing.wire_len(Bytes(HEADERS)))
@@ -71,9 +56,78 @@ impl Scenario {
             payload,
             rtt: self.links.iter().map(|link| crossing(link, &link.down, &link.up)).sum(),
             rtt_up: self.links.iter().map(|link| crossing(link, &link.up, &link.down)).sum(),
-            goodput_down: goodput(|link| &link.down),
-            goodput_up: goodput(|link| &link.up),
+            goodput_down: goodput(wt_trial::Direction::Down),
+            goodput_up: goodput(wt_trial::Direction::Up),
         }
+    }
+
+    /// The most TCP payload that the path carries in a direction in packets of `pmtu` bytes, where each link carries a share of what it
+    /// otherwise would. What a link duplicates takes room behind that, on the links that follow, too; but a short queue or burst is full
+    /// for the copy, which comes right behind, and so has room for what the copy is of.
+    fn goodput(
+        &self,
+        pmtu: u64,
+        direction: wt_trial::Direction,
+        share: impl Fn(&Link, &Direction) -> f64,
+    ) -> BitsPerSecond {
+        let payload = u128::from(pmtu.saturating_sub(HEADERS).max(1));
+        let down = direction == wt_trial::Direction::Down;
+        let mut copies = 1.0;
+        let mut ceiling = |link: &Link| {
+            let way = if down { &link.down } else { &link.up };
+            if way.loses_everything() {
+                return 0;
+            }
+            let wire = link.framing.wire_len(Bytes(pmtu)).get().max(1);
+            let mut least = u128::MAX;
+            for stage in &way.before {
+                match stage {
+                    StageConfig::Duplicate { probability } => copies *= 1.0 + probability.get(),
+                    StageConfig::Policer(policer) => {
+                        let counted = policer.framing.of(u32::try_from(pmtu).unwrap_or(u32::MAX)).max(1);
+                        let policed = u128::from(policer.rate.get()) * payload / u128::from(counted);
+                        if policer.burst.get() < ROOM * pmtu {
+                            copies = 1.0;
+                        }
+                        least = least.min(part(policed, 1.0 / copies));
+                    }
+                    _ => {}
+                }
+            }
+            if way.holds(pmtu) < ROOM {
+                copies = 1.0;
+            }
+            least.min(part(way.carries(wire) * payload / u128::from(wire), share(link, way) / copies))
+        };
+        // A download meets the link beside the server first.
+        let bits = if down {
+            self.links.iter().rev().map(&mut ceiling).min()
+        } else {
+            self.links.iter().map(&mut ceiling).min()
+        };
+        BitsPerSecond(u64::try_from(bits.unwrap_or(0)).unwrap_or(u64::MAX))
+    }
+
+    /// The most TCP payload that full-sized packets carry in a direction in the long run: while an outage lasts that comes again and
+    /// again, only what waits in the queue goes on.
+    #[must_use]
+    pub fn goodput_at_most(&self, direction: wt_trial::Direction) -> BitsPerSecond {
+        let pmtu = self.pmtu();
+        self.goodput(pmtu, direction, |link, way| {
+            let packet = pmtu.min(link.mtu.get()).max(1);
+            let wire = link.framing.wire_len(Bytes(packet));
+            way.open_share(Bytes(wire.get().saturating_mul(way.holds(packet))) / way.rate)
+        })
+    }
+
+    /// Whether more than [`goodput_at_most`](Self::goodput_at_most) goes through in a direction for a while: a bucket's or a policer's
+    /// burst, a trace.
+    #[must_use]
+    pub fn has_bursts(&self, direction: wt_trial::Direction) -> bool {
+        self.links.iter().any(|link| match direction {
+            wt_trial::Direction::Down => link.down.has_bursts(),
+            wt_trial::Direction::Up => link.up.has_bursts(),
+        })
     }
 
     /// The first link that loses every packet, and which way; a connection over it is never established.
@@ -141,9 +195,14 @@ impl Scenario {
             rtt_us: u64::try_from(rtt.as_micros()).unwrap_or(u64::MAX),
             pmtu: full.pmtu,
             bdp_bytes: (goodput * rtt).get(),
-            physical_goodput_bps: self.is_steady().then_some(goodput.get()),
+            physical_goodput_bps: self.is_steady().then(|| self.goodput_at_most(direction).get()),
         }
     }
+}
+
+/// A share of a rate; exactly the rate where that is all of it.
+fn part(bits: u128, share: f64) -> u128 {
+    if share >= 1.0 { bits } else { (bits as f64 * share) as u128 }
 }
 
 impl Link {
@@ -190,6 +249,9 @@ impl Link {
 /// A policer's burst of no more than what it lets through in this time hardly shows in what a path carries.
 const BRIEF: Duration = Duration::from_secs(1);
 
+/// Where fewer packets wait, copies are dropped rather than what they are of.
+const ROOM: u64 = 10;
+
 /// A normal jitter lies around so many standard deviations: what is cut at zero is one packet in 740.
 const JITTER_MEAN: u32 = 3;
 
@@ -205,6 +267,14 @@ impl Direction {
             _ => Duration::ZERO,
         };
         self.delay + self.jitter * JITTER_MEAN + modelled.sum::<Duration>() + radio
+    }
+
+    /// How many packets of so many bytes its queue holds, a last one that is cut counted whole.
+    fn holds(&self, packet: u64) -> u64 {
+        match self.queue {
+            QueueBound::Bytes(bytes) => bytes.get().div_ceil(packet.max(1)),
+            QueueBound::Packets(packets) => packets.into(),
+        }
     }
 
     /// The most bits per second that it carries of packets that are so long on the wire: of a radio's time not all is bits.
@@ -240,10 +310,40 @@ impl Direction {
         all(&self.loss) || self.before.iter().chain(&self.line).any(is_total)
     }
 
+    /// The share of the time in which it sends at most, where a full queue lasts so long: outages that come again and again close what is
+    /// before the queue, and it goes on until that is empty.
+    fn open_share(&self, queue: Duration) -> f64 {
+        if !self.has_steady_line() {
+            return 1.0;
+        }
+        let away = |stage: &StageConfig| match stage {
+            StageConfig::Outages(OutageConfig { windows, period: Some(period) }) if !period.is_zero() => {
+                let idle = |(from, until): &(Duration, Duration)| {
+                    (*until).min(*period).saturating_sub(*from).saturating_sub(queue).as_secs_f64()
+                };
+                (windows.iter().map(idle).sum::<f64>() / period.as_secs_f64()).min(1.0)
+            }
+            _ => 0.0,
+        };
+        self.before.iter().map(|stage| 1.0 - away(stage)).product()
+    }
+
     /// Whether nothing on it can be faster than what it carries for a while, be it within a policer's burst.
     fn is_steady(&self) -> bool {
+        self.has_brief_policers() && self.has_steady_line()
+    }
+
+    fn has_brief_policers(&self) -> bool {
         let is_brief = |policer: &PolicerConfig| policer.rate >= self.rate || policer.burst / policer.rate <= BRIEF;
-        self.policers().all(is_brief) && self.has_steady_line()
+        self.policers().all(is_brief)
+    }
+
+    fn has_bursts(&self) -> bool {
+        let saves = match &self.line {
+            Some(StageConfig::Queue(queue)) => matches!(queue.rate, RateConfig::TokenBucket(_) | RateConfig::Trace(_)),
+            _ => false,
+        };
+        saves || !self.has_brief_policers()
     }
 
     fn has_steady_line(&self) -> bool {

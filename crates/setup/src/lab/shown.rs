@@ -44,7 +44,7 @@ pub struct ScenarioAnswer {
     pub links: Vec<LinkShown>,
     /// What follows.
     pub path: PathShown,
-    /// The most payload that full-sized TCP segments carry.
+    /// The most payload that full-sized TCP segments carry, in the long run.
     pub physical_goodput_bps: BothWays<u64>,
 }
 
@@ -165,6 +165,7 @@ impl ScenarioAnswer {
     pub fn of(scenario: &Scenario) -> Self {
         let full = scenario.full_size(scenario.pmtu());
         let bdp = full.goodput_down * full.rtt;
+        let most = |direction| scenario.goodput_at_most(direction).get();
         Self {
             schema_version: 1,
             name: scenario.name.clone(),
@@ -174,7 +175,7 @@ impl ScenarioAnswer {
             server_mtu: scenario.server_mtu,
             links: scenario.links.iter().map(|link| LinkShown::of(scenario, link)).collect(),
             path: PathShown { rtt_us: micros(full.rtt), pmtu: full.pmtu, bdp_bytes: bdp.get() },
-            physical_goodput_bps: BothWays { down: full.goodput_down.get(), up: full.goodput_up.get() },
+            physical_goodput_bps: BothWays { down: most(wt_trial::Direction::Down), up: most(wt_trial::Direction::Up) },
         }
     }
 }

@@ -1,5 +1,7 @@
 /// Scenarios put together from values.
 mod builder;
+/// What a path carries at most.
+mod ceiling;
 /// Paths that let nothing through.
 mod dead_ends;
 /// What radios carry.

@@ -4,6 +4,7 @@ use std::time::Duration;
 use wt_lab::scenario::{DescribedStage, Hop, QueueBound};
 use wt_lab::{Scenario, presets};
 use wt_setup::lab::{ScenarioAnswer, load};
+use wt_trial::Direction;
 use wt_units::{BitsPerSecond, Bytes, format_duration};
 
 /// Shows a path: its file or its stages, and what follows from its figures.
@@ -59,8 +60,11 @@ fn what_follows(scenario: &Scenario) {
     let bdp = full.goodput_down * full.rtt;
     say!("\nWhat follows for full-sized TCP segments of {} bytes:", full.pmtu);
     say!("  RTT (segment there, ACK back)  {:.1} ms", full.rtt.as_secs_f64() * 1e3);
-    say!("  goodput at most, down          {}", rate(full.goodput_down));
-    say!("  goodput at most, up            {}", rate(full.goodput_up));
+    for (direction, way) in [(Direction::Down, "down"), (Direction::Up, "up")] {
+        // A bucket that is full, say, lets more through for a while.
+        let what = if scenario.has_bursts(direction) { "goodput in the long run" } else { "goodput at most" };
+        say!("  {:<30} {}", format!("{what}, {way}"), rate(scenario.goodput_at_most(direction)));
+    }
     say!(
         "  bandwidth-delay product        {} bytes = {:.1} segments",
         bdp.get(),
