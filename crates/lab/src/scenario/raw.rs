@@ -11,7 +11,7 @@ fn optional<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::E
 
 /// What a field of the tables below may hold, where its text can't even be read: by its table, its name and, in a list, the
 /// place there. A direction's own fields say their ranges themselves, once they are texts.
-pub(super) fn allowed(table: &str, field: &str, item: Option<usize>) -> Option<&'static str> {
+pub(super) fn allowed(table: &str, field: &str, item: Option<u32>) -> Option<&'static str> {
     Some(match (table, field) {
         ("retrain", "every") => "1s to 24h",
         ("jitter_model", "min") => "0 to max",
@@ -42,6 +42,36 @@ fn allowed_anywhere(field: &str) -> Option<&'static str> {
         "max_packets" => "1 to 4096",
         "max_retries" => "0 to 255",
         "bits_per_byte" => "8 to 12",
+        _ => return None,
+    })
+}
+
+/// How a field is written that has a value of another type: by its table, its name and, in a list, the place there.
+pub(super) fn written(table: &str, field: &str, item: Option<u32>) -> Option<&'static str> {
+    const TIME: &str = "a time in quotes, with its unit: \"8ms\"";
+    const SHARE: &str = "a share in quotes, with its sign: \"0.1%\"";
+    const SIZE: &str = "a size in quotes, with its unit: \"64KiB\"";
+    const RATE: &str = "a rate in quotes, with its unit: \"50mbit\"";
+    const NUMBER: &str = "a whole number, without quotes: 100";
+    const BYTES: &str = "a whole number of bytes, without quotes: 1500";
+    const SWITCH: &str = "true or false, without quotes";
+    Some(match (table, field) {
+        ("retrain", "every") | ("steps", "period") | ("outages", _) => TIME,
+        ("jitter_model", "min" | "max" | "mean" | "deviation" | "scale") => TIME,
+        ("steps", "rates") if item == Some(0) => TIME,
+        (_, "delay" | "jitter" | "by" | "hold" | "access" | "backoff" | "slot" | "retry_after" | "lasts") => TIME,
+        (_, "target" | "interval" | "update" | "max_burst" | "nat_idle") => TIME,
+        (_, "loss" | "duplicate" | "probability" | "to_bad" | "to_good" | "loss_good" | "loss_bad") => SHARE,
+        (_, "long" | "short" | "correlation" | "escapes" | "failure" | "max_probability") => SHARE,
+        (_, "queue" | "burst" | "max_bytes" | "bytes_per_opportunity" | "quantum" | "above") => SIZE,
+        (_, "rate" | "rates" | "peak") => RATE,
+        (_, "queue_packets" | "n" | "every" | "flows" | "max_packets" | "max_retries" | "bits_per_byte") => NUMBER,
+        (_, "min" | "max" | "icmp_per_second" | "icmp_burst") => NUMBER,
+        (_, "mtu" | "mss" | "too_big_mtu" | "host_mtu") => BYTES,
+        (_, "policer") => "a table: { rate = \"5mbit\", burst = \"64KiB\" }",
+        ("aqm", "ecn" | "gentle") | ("corrupt", "detected") | ("jitter_model", "reorder") => SWITCH,
+        (_, "icmp" | "half_duplex" | "nat" | "echo" | "time_exceeded") => SWITCH,
+        (_, "name" | "title" | "source" | "framing" | "loss_by" | "kind" | "file") => "a text in quotes",
         _ => return None,
     })
 }

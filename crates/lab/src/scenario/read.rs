@@ -135,14 +135,36 @@ impl Reader<'_> {
     /// A value that can't be read, with its field and what it may be, or the nearest name of one that isn't known.
     fn malformed(&self, error: &ValueError) -> ScenarioError {
         let (at, message) = (error.at.unwrap_or(0), &error.message);
+        let field = self.field(error);
+        let field = if field.is_empty() { field } else { format!("{field}: ") };
         if let Mistake::Unknown { word, known } = &error.mistake {
-            return self.error(at, format!("{message}{}", suggestion(word, known.iter().copied())));
+            return self.error(at, format!("{field}{message}{}", suggestion(word, known.iter().copied())));
         }
-        let [name, tables @ ..] = error.path.as_slice() else { return self.error(at, message.clone()) };
+        let [name, tables @ ..] = error.path.as_slice() else {
+            let none =
+                if message.ends_with("`link`") { ": a path has a table [[link]] for each of its links" } else { "" };
+            return self.error(at, format!("{message}{none}"));
+        };
         let table = tables.first().map_or("", String::as_str);
-        let allowed = if error.mistake == Mistake::Type { None } else { raw::allowed(table, name, error.item) };
-        let allowed = allowed.map(|allowed| format!("; allowed is {allowed}")).unwrap_or_default();
-        self.error(at, format!("{name}: {message}{allowed}"))
+        let rest = match error.mistake {
+            Mistake::Type => raw::written(table, name, error.item).map(|written| format!("; write {written}")),
+            _ => raw::allowed(table, name, error.item).map(|allowed| format!("; allowed is {allowed}")),
+        };
+        self.error(at, format!("{field}{message}{}", rest.unwrap_or_default()))
+    }
+
+    /// A field as all messages name it: `link "dsl", down.policer.burst`. Nothing for the file itself.
+    fn field(&self, error: &ValueError) -> String {
+        let within = |path: &[String]| path.iter().rev().map(String::as_str).collect::<Vec<_>>().join(".");
+        match error.path.split_last() {
+            Some((list, rest)) if list == "link" && (error.table.is_some() || error.item.is_some()) => {
+                let place = error.table.or(error.item).unwrap_or(0);
+                let name = value::name_of(self.text, list, place);
+                let link = name.map_or_else(|| format!("link {}", place + 1), |name| format!("link {name:?}"));
+                if rest.is_empty() { link } else { format!("{link}, {}", within(rest)) }
+            }
+            _ => within(&error.path),
+        }
     }
 
     pub(super) fn error(&self, at: usize, message: String) -> ScenarioError {

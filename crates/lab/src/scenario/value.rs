@@ -55,12 +55,14 @@ pub(super) struct ValueError {
     /// The field and the tables that it is in, the innermost first.
     pub(super) path: Vec<String>,
     /// The place within the innermost list, if it is in one.
-    pub(super) item: Option<usize>,
+    pub(super) item: Option<u32>,
+    /// The place within the outermost list of tables, if it is in one.
+    pub(super) table: Option<u32>,
 }
 
 impl ValueError {
     fn new(mistake: Mistake, message: String) -> Self {
-        Self { mistake, message, at: None, path: Vec::new(), item: None }
+        Self { mistake, message, at: None, path: Vec::new(), item: None, table: None }
     }
 
     fn unknown(what: &str, word: &str, known: &'static [&'static str]) -> Self {
@@ -85,9 +87,11 @@ impl ValueError {
         self
     }
 
-    fn item(mut self, item: usize) -> Self {
+    fn item(mut self, item: u32) -> Self {
         if self.path.is_empty() {
             self.item.get_or_insert(item);
+        } else {
+            self.table = Some(item);
         }
         self
     }
@@ -121,6 +125,15 @@ pub(super) fn read<T: for<'a> Deserialize<'a>>(text: &str) -> Result<T, ValueErr
         ..ValueError::new(Mistake::Other, error.message().to_owned())
     })?;
     T::deserialize(Node { span: 0..0, value: &DeValue::Table(root.into_inner()) })
+}
+
+/// What a table of a list of tables is called, in a file whose grammar is right: its field `name`.
+pub(super) fn name_of(text: &str, list: &str, place: u32) -> Option<String> {
+    let root = DeTable::parse(text).ok()?;
+    let DeValue::Array(tables) = root.get_ref().get(list)?.get_ref() else { return None };
+    let DeValue::Table(table) = tables.get(place as usize)?.get_ref() else { return None };
+    let DeValue::String(name) = table.get("name")?.get_ref() else { return None };
+    Some(name.to_string())
 }
 
 /// One value of the tree.
@@ -245,7 +258,7 @@ where
 /// The items of a list.
 struct Items<I> {
     values: I,
-    next: usize,
+    next: u32,
 }
 
 impl<'de, 't, I: Iterator<Item = &'t toml::Spanned<DeValue<'t>>>> SeqAccess<'de> for Items<I> {

@@ -6,6 +6,8 @@ mod ceiling;
 mod dead_ends;
 /// What radios carry.
 mod radio;
+/// What is said of values of another type.
+mod words;
 
 use super::*;
 
