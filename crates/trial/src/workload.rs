@@ -283,8 +283,9 @@ impl std::fmt::Display for Workload {
             Self::Competing { rivals, time, .. } => {
                 write!(f, "one {way} beside {rivals} with the current settings for {}", long(time))
             }
-            Self::Load { time, .. } => {
-                write!(f, "small round trips on the idle path, then beside a {way} for {}", long(time))
+            Self::Load { direction, time } => {
+                let way = if *direction == Direction::Down { "a download" } else { "an upload" };
+                write!(f, "small round trips on the idle path, then beside {way} for {}", long(time))
             }
         }
     }
@@ -296,5 +297,17 @@ impl Repeat {
             Self::Time(time) => write!(f, ", for {}", format_duration(time)),
             Self::Count(count) => write!(f, ", {count} {of}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_is_beside_a_download_or_an_upload() {
+        let said = |direction| Workload::Load { direction, time: Duration::from_secs(4) }.to_string();
+        assert!(said(Direction::Down).ends_with("then beside a download for 4s"), "{}", said(Direction::Down));
+        assert!(said(Direction::Up).ends_with("then beside an upload for 4s"), "{}", said(Direction::Up));
     }
 }
