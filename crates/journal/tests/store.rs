@@ -3,7 +3,7 @@
 
 mod suite;
 
-use wt_journal::SqliteJournal;
+use wt_journal::{Journal as _, SqliteJournal};
 
 #[test]
 fn sqlite_holds_what_every_store_must_hold() {
