@@ -1,7 +1,9 @@
 //! What the journal holds of an experiment: its own trials, and those of the sessions that it continues.
 
+use super::duration::TrialTime;
 use super::observed::{Attempts, CutRound, DIRECTED, REPEATS, SEGMENT, TrialFigures, is_done, observation, order_of};
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter::repeat;
 use std::time::Duration;
 use wt_experiment::{Config, Experiment, ExperimentError, Method, Observation, PlateauConfig, StopReason, TrialEnd};
 use wt_journal::{ExperimentConfig, Journal, JournalError, State, StoredExperiment, TrialId, TrialRow, WithSamples};
@@ -148,6 +150,17 @@ impl History {
             rows.map(|row| (seen(row), row.score.is_some())).collect::<Vec<_>>()
         };
         self.sessions.iter().flat_map(of).filter(|(seen, _)| seen.ended != TrialEnd::Void)
+    }
+
+    /// Whether all sessions say when their trials were.
+    pub(crate) fn has_measured_time(&self) -> bool {
+        self.sessions.iter().all(|session| session.stored.config.tune().measured_time == Some(true))
+    }
+
+    /// When the trials of rounds were, each with the name of its session.
+    pub(crate) fn times(&self) -> impl Iterator<Item = (&str, TrialTime)> {
+        let rows = self.sessions.iter().flat_map(|session| repeat(session.stored.id.as_str()).zip(&session.rows));
+        rows.map(|(session, row)| (session, TrialTime::of_row(row)))
     }
 
     /// The number of the last round.

@@ -10,6 +10,8 @@ mod answer;
 mod delay;
 /// Running the rounds.
 mod drive;
+/// How long trials took.
+mod duration;
 /// What happens meanwhile.
 mod event;
 /// The end of an experiment.

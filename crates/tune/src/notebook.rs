@@ -199,6 +199,7 @@ pub(crate) fn config(
         by_sender: plan.workload.is_upload_of_size().then_some(true),
         workload: Some(plan.workload.clone()),
         per_trial_us: Some(per_trial.as_micros() as u64),
+        measured_time: Some(true),
         cool_down_us: Some(plan.cool_down.as_micros() as u64),
         host: Some(host()),
         command: Some(request.command.clone()),

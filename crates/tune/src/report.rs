@@ -1,7 +1,8 @@
 //! From the journal to the report: an experiment is assessed again from its rounds, as `tune` does at its end.
 
 use super::answer::TuneAnswer;
-use super::history::{History, delay_rules};
+use super::duration::{self, TrialTime};
+use super::history::{History, delay_rules, is_of_a_round};
 use super::link;
 use super::screen_report::{self, ScreenFindings, ScreenReport};
 use std::net::IpAddr;
@@ -10,7 +11,7 @@ use wt_experiment::Experiment;
 use wt_journal::{Journal, State, StoredExperiment};
 use wt_problem::Problem;
 use wt_report::{Run, RunFacts, Setting, TuneInputs, TuneReport};
-use wt_trial::{Phase, STOPPED, Status, TrialRecord};
+use wt_trial::{Phase, STOPPED, Status, TrialRecord, TunnelKind};
 
 /// The report of an experiment of settings, or of a screen with its confirmation.
 ///
@@ -76,11 +77,9 @@ impl ReportedExperiment<'_> {
     pub(crate) fn report(&self) -> TuneReport {
         let config = self.stored.config.tune();
         let micros = |us: Option<u64>| Duration::from_micros(us.unwrap_or(0));
-        let on_delay = self.records.iter().filter(|record| record.spec.phase == Phase::Delay).count();
-        let trials = u32::try_from(self.experiment.trials() + on_delay).unwrap_or(u32::MAX);
         let run = Run {
             started_unix_us: self.stored.started_unix_us,
-            spent: micros(config.per_trial_us) * trials,
+            spent: self.measured_time().unwrap_or_else(|| micros(config.per_trial_us) * self.trials()),
             cool_down: micros(config.cool_down_us),
             seed: self.stored.seed,
             command: config.command.clone().unwrap_or_default(),
@@ -117,6 +116,30 @@ impl ReportedExperiment<'_> {
             run: &run,
             facts: &facts,
         })
+    }
+
+    /// How many trials count.
+    fn trials(&self) -> u32 {
+        let on_delay = self.records.iter().filter(|record| record.spec.phase == Phase::Delay).count();
+        u32::try_from(self.experiment.trials() + on_delay).unwrap_or(u32::MAX)
+    }
+
+    /// How long the trials took, also those that say nothing; `None` of journals that tell how long each was expected to take, as all
+    /// reports of them have done.
+    fn measured_time(&self) -> Option<Duration> {
+        let config = self.stored.config.tune();
+        let has_all = self.history.map_or(config.measured_time == Some(true), History::has_measured_time);
+        let is_of_model = self.stored.tunnel == TunnelKind::Sim.name();
+        let cool_down = is_of_model.then(|| Duration::from_micros(config.cool_down_us.unwrap_or(0)));
+        // The records may be the last ones of very many.
+        let rounds = self.history.into_iter().flat_map(History::times);
+        let counts = |record: &&TrialRecord| match record.spec.phase {
+            Phase::Delay => true,
+            phase => self.history.is_none() && is_of_a_round(phase),
+        };
+        let records = self.records.iter().filter(counts);
+        let records = records.map(|record| (record.spec.experiment.as_str(), TrialTime::of_record(record)));
+        has_all.then(|| duration::whole(rounds.chain(records), cool_down))
     }
 
     /// Who served the rounds, in the order in which they first did; of trials that don't say so, whom the experiment names.

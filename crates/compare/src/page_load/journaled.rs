@@ -54,6 +54,7 @@ impl LoadLog {
             max_trials: usize::try_from(request.runs).ok().map(|rounds| rounds * 2),
             workload: Some(workload.clone()),
             per_trial_us: u64::try_from(before.took.as_micros()).ok(),
+            measured_time: Some(true),
             browser: Some(before.browser.clone()),
             host: Some(host()),
             command: Some(request.command.clone()).filter(|command| !command.is_empty()),

@@ -45,8 +45,11 @@ kept_object! {
         /// Whether uploads of a size are timed by their sender, to the acknowledgement of the last byte; by their receiver where
         /// nothing is said, in the lab, in the model and at servers of ours.
         by_sender: bool,
-        /// How long one takes with what is around it, µs.
+        /// How long one was expected to take with what is around it, µs.
         per_trial_us: u64,
+        /// Whether a report's duration is that of the trials, with the pauses between them; so many times the expected one where
+        /// nothing is said.
+        measured_time: bool,
         /// From one to the next, µs.
         cool_down_us: u64,
         /// The machine.

@@ -133,6 +133,31 @@ fn uploads_of_a_size_that_their_receivers_timed_are_not_gone_on_with() {
 }
 
 #[test]
+fn a_report_says_how_long_its_trials_took_and_of_journals_that_only_planned_it_how_long_that_was() {
+    let folder = tempfile::tempdir().unwrap();
+    let request = request(folder.path(), "24 trials");
+    let mut journal = wt_setup::journal::open(request.journal.as_deref()).unwrap();
+    let now = begun(&request);
+    let mut stored = journal.load(&now.id).unwrap();
+    let records = History::read(&journal, &stored).unwrap().records(&journal).unwrap();
+    let cool_down = Duration::from_micros(stored.config.tune().cool_down_us.unwrap());
+    // One setting may have taken far longer than the pilot of the current ones.
+    let elapsed: Duration = records.iter().map(|record| Duration::from_micros(record.outcome.elapsed_us)).sum();
+    let took = (elapsed + cool_down * (records.len() as u32 - 1)).as_secs_f64();
+    assert!((now.run.spent_s - took).abs() < 1e-3, "{} and {took}", now.run.spent_s);
+    assert_eq!(now.verdict.answer.sure.seconds, now.run.spent_s);
+    // As a version before wrote it.
+    let ExperimentConfig::Tune(tune) = &mut stored.config else { panic!("{:?}", stored.config) };
+    assert_eq!(tune.measured_time.take(), Some(true));
+    let planned = tune.per_trial_us.unwrap() as f64 / 1e6 * records.len() as f64;
+    stored.id = "before".to_owned();
+    journal.import(&stored, &records).unwrap();
+    let before = report_of(super::super::report::report(&journal, stored));
+    assert!((before.run.spent_s - planned).abs() < 1e-3, "{} and {planned}", before.run.spent_s);
+    assert!((planned - took).abs() > 1e-3, "{planned}");
+}
+
+#[test]
 fn every_trial_that_a_claim_of_less_delay_rests_on_is_in_the_tables() {
     let folder = tempfile::tempdir().unwrap();
     let request = request(folder.path(), "60 trials");
