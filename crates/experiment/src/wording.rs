@@ -250,8 +250,11 @@ impl Words<'_> {
         // The larger gain first: it is the one within reach.
         let mut by_gain: Vec<&NeededRounds> = self.a.needed.iter().collect();
         by_gain.sort_by(|a, b| b.gain.total_cmp(&a.gain));
+        // Where nothing is left open there are no more rounds, but others can be run from the first one on.
+        let all = |n: &NeededRounds| counted(n.rounds, "round");
+        let after = |n: &NeededRounds| if self.a.may_go_on { more(n) } else { all(n) };
         let clauses: Vec<String> =
-            by_gain.iter().map(|n| format!("{} faster after about {}", percent(n.gain), more(n))).collect();
+            by_gain.iter().map(|n| format!("{} faster after about {}", percent(n.gain), after(n))).collect();
         let noise =
             if noise.cv < 0.0005 { "less than 0.1 %".to_owned() } else { format!("about {}", percent(noise.cv)) };
         (!clauses.is_empty()).then(|| {

@@ -68,6 +68,10 @@ pub struct Assessment {
     pub needed: Vec<NeededRounds>,
     /// The smallest sufficient level, if it was sought.
     pub plateau: Option<PlateauAssessment>,
+    /// Whether [`Experiment::resume`] finds a question open: candidates that race, or did when the budget was given up; gains that
+    /// aren't ruled out of those that left the race by estimate; levels of a plateau.
+    #[serde(skip)]
+    pub may_go_on: bool,
     /// Settings of which nothing is said: see [`Assessment::without`].
     #[serde(skip)]
     pub unset: BTreeSet<usize>,
@@ -78,6 +82,12 @@ impl Assessment {
     pub fn not_excluded(&self) -> impl Iterator<Item = &ArmAssessment> {
         let fewest = fewest_to_exclude(self.alpha);
         self.compared().filter(move |arm| arm.rounds < fewest)
+    }
+
+    /// Whether it ended without showing anything, and nobody can go on with it: [`Assessment::may_go_on`].
+    #[must_use]
+    pub fn is_over(&self) -> bool {
+        self.kind != VerdictKind::Faster && self.stop.is_some() && !self.may_go_on
     }
 
     /// Whether there is nothing to compare with: more than half of the current setting's trials weren't completed, and none is shown to
@@ -301,6 +311,7 @@ pub(super) fn assess(e: &Experiment) -> Assessment {
             .unwrap_or_default(),
         noise,
         plateau: e.plateau.as_ref().map(|p| assess_search(p, &fit, &is_bad)),
+        may_go_on: e.may_go_on(),
         unset: BTreeSet::new(),
     }
 }

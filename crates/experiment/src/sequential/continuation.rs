@@ -58,7 +58,7 @@ fn gone_on(e: &Experiment, candidate: usize, sigma: f64, gain: f64, trials: usiz
     let (mut shown, mut rounds) = (0, 1);
     for _ in 0..WITH_RIVALS {
         let mut one = e.clone();
-        one.resume(Some(e.trials.saturating_add(trials)));
+        one.race_on(Some(e.trials.saturating_add(trials)));
         let mut ended = Ok(());
         while let Some(order) = one.next_round(&mut rng).filter(|_| ended.is_ok()) {
             let seen = |arm: usize| Observation::of(arm, effect(arm) + sigma * normal(&mut rng));

@@ -276,8 +276,18 @@ impl Experiment {
         self.stop = self.stop.or(Some(reason));
     }
 
-    /// Goes on after a stop with this budget of trials, those already run included.
+    /// Goes on after a stop with this budget of trials, those already run included. Where every candidate had left the race by estimate,
+    /// further rounds rule out gains of them, or show one: who goes on asks for evidence.
     pub fn resume(&mut self, max_trials: Option<usize>) {
+        self.race_on(max_trials);
+        if self.stop == Some(StopReason::OnlyCurrentLeft) {
+            self.excluding = true;
+            self.decide();
+        }
+    }
+
+    /// Goes on with what races, and with a plateau.
+    fn race_on(&mut self, max_trials: Option<usize>) {
         self.config.max_trials = max_trials;
         self.patient = self.config.method == Method::Directed;
         self.excluding = false;
@@ -288,6 +298,16 @@ impl Experiment {
             plateau.reopen();
         }
         self.decide();
+    }
+
+    /// Whether [`Experiment::resume`] finds a question open, with budget enough.
+    fn may_go_on(&self) -> bool {
+        let is_left_out = || (1..self.arms.len()).any(|arm| self.may_gain(arm));
+        match self.race {
+            None | Some(StopReason::Futile) => true,
+            Some(StopReason::OnlyCurrentLeft) if is_left_out() => true,
+            Some(_) => self.plateau.as_ref().is_some_and(Search::may_go_on),
+        }
     }
 
     /// Why no further round is drawn; `None` while the experiment goes on.

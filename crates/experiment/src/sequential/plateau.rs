@@ -80,6 +80,13 @@ impl Search {
             p.reopen();
         }
     }
+
+    /// Whether [`Search::reopen`] leaves a question open.
+    pub(super) fn may_go_on(&self) -> bool {
+        let mut again = self.clone();
+        again.reopen();
+        !again.settled()
+    }
 }
 
 /// What holds for one level against the anchor.

@@ -192,3 +192,19 @@ fn one_spoilt_attempt_isnt_too_many_and_one_command_goes_on() {
     assert!(go_on.len() == 1 && go_on[0].ends_with(&answer.steps[0].command), "{go_on:?} {:?}", answer.steps);
     assert!(told(2).verdict.answer.lines[0].contains("too many attempts"));
 }
+
+#[test]
+fn nothing_is_offered_that_goes_on_where_nothing_is_left_open() {
+    let mut case = Case::lab("", one(with(Knob::Rwin, Level::Number(65_536)), 3.0, 1.5, 0.05, 60).run());
+    let offered = |report: &TuneReport| serde_json::to_string(report).unwrap().contains("--resume");
+    // By estimate alone: then gains can still be ruled out.
+    let a = &mut case.story.assessment;
+    assert_eq!((a.stop, a.may_go_on, a.needed.is_empty()), (Some(StopReason::OnlyCurrentLeft), true, false), "{a:?}");
+    a.may_go_on = false;
+    assert!(offered(&Case::lab("", one(with(Knob::Rwin, Level::Number(65_536)), 3.0, 1.5, 0.05, 60).run()).report()));
+    let report = case.report();
+    let answer = &report.verdict.answer;
+    assert!(answer.action == AnswerAction::Keep && !offered(&report), "{:?} {answer:#?}", report.next);
+    assert!(report.next[0].starts_with("Nothing is left open in it"), "{:?}", report.next);
+    assert!(!report.verdict.text.contains("more round"), "{}", report.verdict.text);
+}

@@ -38,6 +38,8 @@ impl TuneInputs<'_> {
             undecided && !a.lacks_candidates() && (a.needed.is_empty() || a.needed.iter().any(|n| is_open(n.gain)));
         let gain = a.needed.iter().find(|n| n.more_rounds > 0 && n.more_trials <= 2_000 && is_open(n.gain));
         match gain {
+            // What goes on with it would be refused.
+            _ if a.is_over() => (gain.is_some() || undecided).then(|| self.nothing_left()),
             // The same as what the answer says: so many attempts that came to nothing aren't in what is needed.
             Some(_) if a.kind != VerdictKind::Faster && self.is_doubtful() => {
                 Some(format!("Undecided. Continue with: {}", self.go_on(&[])))
@@ -57,6 +59,16 @@ impl TuneInputs<'_> {
             _ if undecided => Some(format!("Undecided. Continue with: {}", self.go_on_for("10min"))),
             _ => None,
         }
+    }
+
+    /// That nothing goes on with it, and what looks at its settings again.
+    fn nothing_left(&self) -> String {
+        let typed = self.run.command.as_str();
+        // What went on with another one isn't how its settings were named.
+        if typed.starts_with("windtunnel tune ") && !typed.contains(" --resume ") {
+            return format!("Nothing is left open in it. A new experiment tries its settings again: {typed}");
+        }
+        "Nothing is left open in it; a new experiment tries its settings again.".to_owned()
     }
 
     /// What goes on with the experiment until a large gain would show.
