@@ -1,6 +1,7 @@
 //! What the journal holds of an experiment: its own trials, and those of the sessions that it continues.
 
 use super::duration::TrialTime;
+use super::machines::{self, SessionPlace};
 use super::observed::{Attempts, CutRound, DIRECTED, REPEATS, SEGMENT, TrialFigures, is_done, observation, order_of};
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter::repeat;
@@ -107,6 +108,13 @@ impl History {
     pub(crate) fn begun(&self) -> Result<&StoredExperiment, Problem> {
         let first = self.sessions.first().map(|session| &session.stored);
         first.ok_or_else(|| Problem::internal("an experiment without a session"))
+    }
+
+    /// What a person should know where its sessions were run on different machines.
+    pub(crate) fn machines(&self) -> Option<String> {
+        let place = |session: &'_ Session| session.rows.iter().map(|row| row.round).min();
+        let places = self.sessions.iter().map(|one| SessionPlace { stored: &one.stored, round: place(one) });
+        machines::warning(&places.collect::<Vec<_>>())
     }
 
     /// The names of its sessions, and what the order of each was drawn from.

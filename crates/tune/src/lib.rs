@@ -30,6 +30,8 @@ mod link;
 mod live;
 /// What the log says of them.
 mod logged;
+/// The machines of its sessions.
+mod machines;
 /// Rounds of an experiment, from the first to the last.
 mod measure;
 /// Where trials are written down.

@@ -11,7 +11,7 @@ use wt_experiment::Experiment;
 use wt_journal::{Journal, State, StoredExperiment};
 use wt_problem::Problem;
 use wt_report::{Run, RunFacts, Setting, TuneInputs, TuneReport};
-use wt_trial::{Phase, STOPPED, Status, TrialRecord, TunnelKind};
+use wt_trial::{Direction, Phase, STOPPED, Status, TrialRecord, TunnelKind};
 
 /// The report of an experiment of settings, or of a screen with its confirmation.
 ///
@@ -98,7 +98,7 @@ impl ReportedExperiment<'_> {
             ended_early: self.cut_short().filter(|_| !self.is_running),
             again: config.browser.as_ref().and(config.command.clone()),
             delay: self.history.map_or_else(|| delay_rules(self.stored), History::delay_rules),
-            link: link::warnings(self.records, config.direction(), self.stored.arms.len()),
+            link: self.beneath(config.direction()),
             all: self.history.and_then(|history| history.all_trials(self.stored.arms.len())),
         };
         let setting = |arm: &wt_journal::Arm| Setting { label: arm.label.clone(), settings: arm.settings.clone() };
@@ -140,6 +140,12 @@ impl ReportedExperiment<'_> {
         let records = self.records.iter().filter(counts);
         let records = records.map(|record| (record.spec.experiment.as_str(), TrialTime::of_record(record)));
         has_all.then(|| duration::whole(rounds.chain(records), cool_down))
+    }
+
+    /// What a person should know of the machines and of the link.
+    fn beneath(&self, direction: Direction) -> Vec<String> {
+        let machines = self.history.and_then(History::machines);
+        machines.into_iter().chain(link::warnings(self.records, direction, self.stored.arms.len())).collect()
     }
 
     /// Who served the rounds, in the order in which they first did; of trials that don't say so, whom the experiment names.

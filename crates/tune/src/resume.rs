@@ -4,7 +4,7 @@
 //! is ever changed; `report` on it reads both.
 
 use super::answer::TuneAnswer;
-use super::event::Sink;
+use super::event::{Sink, TuneEvent};
 use super::history::History;
 use super::hold::held_in;
 use super::measure::Start;
@@ -12,7 +12,7 @@ use super::plan::{Plan, deadline_of};
 use super::request::TuneRequest;
 use super::session::{PreparedExperiment, Session, enough_for_a_gain};
 use super::turns::RoundTurns;
-use super::{finish, open};
+use super::{finish, machines, open};
 use std::time::Duration;
 use wt_experiment::StopReason;
 use wt_journal::{ExperimentConfig, Journal as _, JournalError, State, StoredExperiment, TuneConfig};
@@ -129,6 +129,9 @@ impl<T: Tunnel> Session<'_, T> {
         };
         for arm in &prepared.design.arms {
             self.tunnel.check(&arm.settings).map_err(|error| tunnel_problem(&error))?;
+        }
+        if let Some(text) = machines::before_going_on(stored) {
+            events(TuneEvent::Warning { text });
         }
         if self.request.dry_run {
             return Ok(self.planned(&prepared, &plan));

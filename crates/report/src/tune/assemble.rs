@@ -101,7 +101,7 @@ pub struct RunFacts {
     pub again: Option<String>,
     /// How less delay at the same speed is claimed, where it is.
     pub delay: Option<DelayRules>,
-    /// What a person should know of the link.
+    /// What a person should know of the machines that measured, and of the link.
     pub link: Vec<String>,
     /// Of very many trials the records are the last ones only: then all of them, in figures.
     pub all: Option<AllTrials>,
