@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 use wt_lab::Folder;
+use wt_trial::Cancel;
 
 /// So many connections at once: as many as every adapter takes. Others wait.
 const MOST: usize = 60;
@@ -57,7 +58,7 @@ impl Forward {
             window: choice.window,
             options: choice.options.clone(),
         };
-        let running = AdapterProcess::start(choice, &arguments)?;
+        let running = AdapterProcess::start(choice, &arguments, &Cancel::new())?;
         bring_up(arguments.mtu).map_err(|error| format!("its device: {error}"))?;
         let path = arguments.listen;
         std::thread::spawn(move || accept(&listener, &path));

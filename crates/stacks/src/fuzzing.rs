@@ -19,7 +19,7 @@ pub fn adapter(bytes: &[u8]) {
     let mut lines = Lines::of(answers);
     let mut length = 0;
     // It has ended, so that nothing is waited for.
-    while let Some(line) = lines.next(Duration::from_secs(5)) {
+    while let Ok(line) = lines.next(Duration::from_secs(5)) {
         length += line.len();
         let _ = serde_json::from_str::<Description>(&line);
         if let Ok(ready) = serde_json::from_str::<Ready>(&line) {

@@ -128,14 +128,14 @@ impl StackTunnel {
     }
 
     /// The other end of the stack's connections, if it isn't the server's kernel.
-    fn far_end(&self, choice: &Choice) -> Result<Option<AdapterProcess>, String> {
+    fn far_end(&self, choice: &Choice, cancel: &Cancel) -> Result<Option<AdapterProcess>, String> {
         let Availability::Program(program) = choice.stack.built() else { return Ok(None) };
         if !self.far_ends.contains(choice.stack.name) {
             return Ok(None);
         }
         let path = format!("/proc/self/fd/{}", self.lab.server.ns.as_fd().as_raw_fd());
         let namespace = File::open(path).map_err(|error| format!("can't open the server's namespace: {error}"))?;
-        AdapterProcess::far_end(&program, SocketAddrV4::new(SERVER_V4, PORT), namespace).map(Some)
+        AdapterProcess::far_end(&program, SocketAddrV4::new(SERVER_V4, PORT), namespace, cancel).map(Some)
     }
 
     fn arguments(&self, choice: &Choice) -> Arguments {
@@ -284,22 +284,24 @@ impl StackTunnel {
             return Ok(TrialRun { worked, servers, took, seen, ready: None, used: None, trouble: None });
         }
         let arguments = self.arguments(choice);
-        let failed = |why: String| {
-            let (worked, seen) = (Err(FetchError::Never(why.clone())), StackObservation::default());
+        let unworked = |error: FetchError, trouble: Option<String>| {
             Ok(TrialRun {
-                worked,
+                worked: Err(error),
                 servers: Vec::new(),
                 took: Duration::ZERO,
-                seen,
+                seen: StackObservation::default(),
                 ready: None,
                 used: None,
-                trouble: Some(why),
+                trouble,
             })
         };
-        let started =
-            self.far_end(choice).and_then(|far_end| Ok((far_end, AdapterProcess::start(choice, &arguments)?)));
+        let failed = |why: String| unworked(FetchError::Never(why.clone()), Some(why));
+        let started = self
+            .far_end(choice, cancel)
+            .and_then(|far_end| Ok((far_end, AdapterProcess::start(choice, &arguments, cancel)?)));
         let (far_end, running) = match started {
             Ok(both) => both,
+            Err(_) if cancel.is_cancelled() => return unworked(FetchError::Cancelled, None),
             Err(why) => return failed(why),
         };
         if let Err(error) = bring_up(arguments.mtu) {

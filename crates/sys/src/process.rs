@@ -1,7 +1,7 @@
 use crate::error::check;
 use crate::{SysError, SysResult};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::process::{Command, ExitStatus};
+use std::process::{Child, Command, ExitStatus};
 
 /// Raises the number of descriptors that this process may have to what it may raise it to; how many that is.
 ///
@@ -146,6 +146,33 @@ pub fn kill_with_children(pid: u32) {
         // It may have ended meanwhile.
         let _ = signal(one, libc::SIGKILL);
     }
+}
+
+/// Ends at once a process that leads a group of its own and was waited for by nobody yet, with all of that group and all that they
+/// started; takes what the process ended with, which may have been before.
+///
+/// # Errors
+/// [`SysError`] when somebody has waited for it.
+pub fn end_group(child: &mut Child) -> SysResult<ExitStatus> {
+    // As long as nobody has waited for it, its id and that of its group are nobody else's.
+    kill_with_children(child.id());
+    let _ = signal_group(child.id(), libc::SIGKILL);
+    child.wait().map_err(SysError::io("wait for a process that was ended"))
+}
+
+/// Whether a process that we started has ended. It may still be waited for, so that its id stays its own.
+///
+/// # Source
+/// `WNOWAIT`, waitid(2): where nothing has ended, the id in the answer stays 0.
+#[must_use]
+pub fn has_ended(child: &Child) -> bool {
+    // SAFETY: zeros are a valid siginfo_t.
+    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: `info` is a valid siginfo_t to write to.
+    let failed = unsafe { libc::waitid(libc::P_PID, child.id(), &raw mut info, flags) } != 0;
+    // SAFETY: waitid has filled the fields of SIGCHLD, or left zeros.
+    failed || unsafe { info.si_pid() } != 0
 }
 
 /// So many at most that a process which starts others without end doesn't keep us for ever.
@@ -452,6 +479,23 @@ mod tests {
         kill_with_children(child.id());
         child.wait().unwrap();
         // All of them held this.
+        std::io::Read::read_to_end(&mut out, &mut Vec::new()).unwrap();
+    }
+
+    #[test]
+    fn what_is_left_of_a_group_ends_with_its_leader_that_has_ended_before() {
+        let mut child = Command::new("sh")
+            .args(["-c", "sleep 60 & exit 7"])
+            .process_group(0)
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut out = child.stdout.take().unwrap();
+        while !has_ended(&child) {
+            std::thread::yield_now();
+        }
+        assert_eq!(exit_code(end_group(&mut child).unwrap()), 7);
+        // The one that sleeps held this.
         std::io::Read::read_to_end(&mut out, &mut Vec::new()).unwrap();
     }
 

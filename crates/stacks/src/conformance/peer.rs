@@ -17,6 +17,7 @@ use wt_sys::netlink::{Netlink, RouteMetrics};
 use wt_sys::ns::write_net_sysctl;
 use wt_sys::poll::wait_readable;
 use wt_sys::tun::Tun;
+use wt_trial::Cancel;
 use wt_wire::{Checksum, Ipv4View, TcpFlags, TcpOption, TcpView, frag_needed};
 
 /// The stack's address and device, the peer's, and a router's between them.
@@ -78,7 +79,7 @@ impl Scene<'_> {
             window: choice.window,
             options: choice.options.clone(),
         };
-        let running = AdapterProcess::start(choice, &arguments)?;
+        let running = AdapterProcess::start(choice, &arguments, &Cancel::new())?;
         bring_up(STACK_DEVICE, STACK).map_err(told)?;
         script(&Scene { tun: RefCell::new(tun), listen: arguments.listen, _running: &running })
     }

@@ -61,8 +61,8 @@ impl StackTunnel {
                 None
             } else {
                 let arguments = self.arguments(choice);
-                running.extend(self.far_end(choice)?);
-                running.push(AdapterProcess::start(choice, &arguments)?);
+                running.extend(self.far_end(choice, cancel)?);
+                running.push(AdapterProcess::start(choice, &arguments, cancel)?);
                 bring_up(arguments.mtu).map_err(|error| error.to_string())?;
                 Some(arguments.listen)
             };
