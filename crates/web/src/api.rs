@@ -249,19 +249,32 @@ async fn preset_drawn(name: Place) -> Result<Json<DrawnPreset>, ApiError> {
 #[utoipa::path(post, path = "/api/v1/lab/paths", request_body = PathRequest,
     responses((status = 200, body = ScenarioAnswer), (status = "4XX", body = ErrorBody)))]
 async fn drawn_path(State(app): SharedApp, peer: Peer, Body(ask): Body<PathRequest>) -> Result<Response, ApiError> {
+    checked_path(&app, &peer, &ask).await
+}
+
+/// What [`drawn_path`] answers.
+///
+/// # Errors
+/// [`ApiError`]: what is wrong with the path.
+async fn checked_path(app: &App, peer: &Peer, ask: &PathRequest) -> Result<Response, ApiError> {
     let drawn = ask.write()?;
     let path = drawn.file().display().to_string();
-    let answer = app.compute(&peer, Request::LabShow(ScenarioRequest { path })).await;
+    let answer = app.compute(peer, Request::LabShow(ScenarioRequest { path })).await;
     answer.map_err(|mut error| {
         error.problem.what = drawn.plain(&error.problem.what);
         error
     })
 }
 
-/// A path of one's own as a scenario file, for the command line
+/// A path of one's own as a scenario file, for the command line, which takes it: it is checked before
 #[utoipa::path(post, path = "/api/v1/lab/paths/toml", request_body = PathRequest,
     responses((status = 200, body = String, content_type = "application/toml"), (status = "4XX", body = ErrorBody)))]
-async fn drawn_toml(Body(ask): Body<PathRequest>) -> Result<impl axum::response::IntoResponse, ApiError> {
+async fn drawn_toml(
+    State(app): SharedApp,
+    peer: Peer,
+    Body(ask): Body<PathRequest>,
+) -> Result<impl axum::response::IntoResponse, ApiError> {
+    drop(checked_path(&app, &peer, &ask).await?);
     Ok(([(axum::http::header::CONTENT_TYPE, "application/toml")], ask.toml()?))
 }
 

@@ -466,9 +466,12 @@ fn a_drawn_path_is_checked_probed_and_kept_up() {
     assert!(toml.contains("rate = \"20mbit\""), "{toml}");
     let mut wrong = drawn();
     wrong["links"][0]["down"]["delay"] = json!("soon");
-    let refused = server.post("/api/v1/lab/paths", &wrong);
-    assert_eq!(refused.status, 400, "{}", refused.body);
-    assert!(refused.what().contains("delay") && !refused.what().contains("/tmp"), "{}", refused.body);
+    // As a file, too, which the command line would refuse.
+    for place in ["/api/v1/lab/paths", "/api/v1/lab/paths/toml"] {
+        let refused = server.post(place, &wrong);
+        assert_eq!(refused.status, 400, "{place}: {}", refused.body);
+        assert!(refused.what().contains("delay") && !refused.what().contains("/tmp"), "{}", refused.body);
+    }
 
     let probe = server.post("/api/v1/probes", &json!({"kind": "mtu", "path": drawn()}));
     let (events, end) = finished(&server, &probe);
