@@ -301,7 +301,7 @@ async fn report(State(app): SharedApp, peer: Peer, name: Place) -> Result<Respon
 /// An experiment of the journal as a file: `windtunnel report NAME --html FILE`, or `--csv FILE`
 #[utoipa::path(get, path = "/api/v1/reports/{name}/{form}",
     params(("name" = String, Path, description = "An experiment's name, the beginning of it, or `last`"), ("form" = String, Path, description = "`html` or `csv`")),
-    responses((status = 200, body = String, content_type = "text/html"), (status = "4XX", body = ErrorBody)))]
+    responses((status = 200, content((String = "text/html"), (String = "text/csv"))), (status = "4XX", body = ErrorBody)))]
 async fn report_file(State(app): SharedApp, peer: Peer, parts: Places) -> Result<Response, ApiError> {
     let (name, form) = places(parts)?;
     app.room.ready(peer.who).await?;
