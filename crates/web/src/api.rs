@@ -313,6 +313,8 @@ async fn report_file(State(app): SharedApp, peer: Peer, parts: Places) -> Result
 }
 
 /// Deletes an experiment of the journal: `windtunnel journal prune NAME --json`. It needs the token
+///
+/// One that can't go is a problem: 409 where it is under way, or where another one continues it.
 #[utoipa::path(delete, path = "/api/v1/journal/{name}",
     params(("name" = String, Path, description = "An experiment's whole name"), ("X-Windtunnel-Token" = Option<String>, Header, description = "Printed by `windtunnel web`")),
     responses((status = 200, body = PruneAnswer), (status = "4XX", body = ErrorBody)))]

@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use utoipa::ToSchema;
-use wt_journal::{ImportOutcome, Journal, JournalError, Prune, SqliteJournal};
+use wt_journal::{ImportOutcome, Journal, JournalError, Prune, SqliteJournal, State};
 use wt_problem::Problem;
 use wt_sys::clock::unix_us;
 
@@ -134,7 +134,7 @@ fn beginning(file: &Path) -> Result<(Vec<u8>, Box<dyn std::io::Read>), Problem> 
 pub struct PruneRequest {
     /// Only these: names, or beginnings of them; none means all.
     pub experiments: Vec<String>,
-    /// Names must be whole: neither the beginning of one nor "last" will do.
+    /// Names must be whole: neither the beginning of one nor "last" will do; and if none of these can go, that is a problem.
     pub whole_names: bool,
     /// Only those that began so long ago.
     #[serde(with = "crate::duration_or_none")]
@@ -172,7 +172,8 @@ pub struct PruneAnswer {
 /// Deletes experiments, or only their samples.
 ///
 /// # Errors
-/// A usage [`Problem`] where there is no such experiment, or nothing says which ones.
+/// A usage [`Problem`] where there is no such experiment, or nothing says which ones; one of the environment where whole names were
+/// asked for and all of them stay.
 pub fn prune(request: &PruneRequest) -> Result<PruneAnswer, Problem> {
     let PruneRequest { experiments, whole_names, older_than, keep, samples_only, dry_run, journal } = request.clone();
     if experiments.is_empty() && older_than.is_none() && keep.is_none() {
@@ -189,6 +190,15 @@ pub fn prune(request: &PruneRequest) -> Result<PruneAnswer, Problem> {
     let ids = (!ids.is_empty()).then_some(ids);
     let what = Prune { ids, before_unix_us: before, keep_newest: keep, samples_only, dry_run };
     let pruned = journal.prune(what).map_err(|error| problem(&error))?;
+    if let Some(id) = pruned.kept.first().filter(|_| whole_names && pruned.ids.is_empty()) {
+        let is_running = journal.load(id).map_err(|error| problem(&error))?.state == State::Running;
+        let (cause, hint) = if is_running {
+            ("it is under way", "stop it, or wait for its end")
+        } else {
+            ("another experiment that stays continues it", "delete that one first")
+        };
+        return Err(Problem::environment(format!("{id} can't be deleted")).because(cause).hint(hint));
+    }
     Ok(PruneAnswer {
         schema_version: 1,
         dry_run,
@@ -204,6 +214,27 @@ pub fn prune(request: &PruneRequest) -> Result<PruneAnswer, Problem> {
 mod tests {
     use super::*;
     use wt_journal::NewExperiment;
+
+    #[test]
+    fn who_asks_for_a_whole_name_that_cant_go_is_told_why() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("journal");
+        let mut journal = super::super::open(Some(&file)).unwrap();
+        let _at_work = wt_journal::Claim::take(&file, "under-way").unwrap();
+        journal.create_experiment(&NewExperiment::new("under-way", "adsl", "lab")).unwrap();
+        drop(journal);
+        let pruned = |name: &str, whole_names| {
+            let (experiments, journal) = (vec![name.to_owned()], Some(file.clone()));
+            prune(&PruneRequest { experiments, whole_names, journal, ..PruneRequest::default() })
+        };
+        assert_eq!(pruned("under-way", false).unwrap().kept, ["under-way"]);
+        let problem = pruned("under-way", true).unwrap_err();
+        assert_eq!(
+            (problem.what.as_str(), problem.fault),
+            ("under-way can't be deleted", wt_problem::Fault::Environment)
+        );
+        assert_eq!(problem.cause.as_deref(), Some("it is under way"));
+    }
 
     #[test]
     fn who_asks_for_whole_names_deletes_nothing_by_the_beginning_of_one_or_by_last() {
