@@ -223,7 +223,7 @@ pub fn test(request: &TestRequest, cancel: &Cancel, events: Sink<'_>) -> Result<
                 Ok(opened) => opened,
                 Err(problem) if servers.len() == 1 => return Err(problem),
                 Err(problem) => {
-                    events(TuneEvent::note(format!("{name}: {}", problem.what)));
+                    events(TuneEvent::note(of_server(&name, &problem.what)));
                     continue;
                 }
             };
@@ -434,6 +434,11 @@ impl LoggedTests {
     }
 }
 
+/// What is wrong with one of several servers, which it mostly names itself.
+fn of_server(name: &str, what: &str) -> String {
+    if what.starts_with(name) { what.to_owned() } else { format!("{name}: {what}") }
+}
+
 /// The server said no before anything was transferred. How long it is left alone is of no matter: this ends here.
 fn refused(server: &str, notes: &[String]) -> Problem {
     let said = notes.join("; ");
@@ -481,6 +486,23 @@ mod tests {
         let request = TestRequest { target: profile.to_str().unwrap().to_owned(), ..TestRequest::default() };
         let problem = test(&request, &Cancel::new(), &mut |_| {}).unwrap_err();
         assert!(problem.what.ends_with("two.toml names http://192.0.2.1/a twice"), "{problem:?}");
+    }
+
+    #[test]
+    fn of_several_servers_each_that_isnt_there_is_named_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let profile = folder.path().join("two.toml");
+        let urls = ["wt://127.0.0.1:1", "wt://127.0.0.1:2"];
+        std::fs::write(&profile, urls.map(|url| format!("[[target]]\nurl = \"{url}\"\n")).concat()).unwrap();
+        let key = Some("07".repeat(32).parse().unwrap());
+        let request = TestRequest { target: profile.to_str().unwrap().to_owned(), key, ..TestRequest::default() };
+        let mut told = Vec::new();
+        let problem = test(&request, &Cancel::new(), &mut |event| told.push(format!("{event:?}"))).unwrap_err();
+        assert!(problem.what.contains("none of the 2 servers"), "{problem:?}");
+        for url in urls {
+            let of_it: Vec<_> = told.iter().filter(|text| text.contains(url)).collect();
+            assert!(of_it.len() == 1 && of_it[0].matches(url).count() == 1, "{told:?}");
+        }
     }
 
     #[test]
