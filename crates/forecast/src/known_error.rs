@@ -1,10 +1,12 @@
-use crate::calibrate::{TablePath, table_paths};
+use crate::calibrate::{TablePath, table_paths, table_settings};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::sync::OnceLock;
 use utoipa::ToSchema;
 use wt_lab::Scenario;
 use wt_lab::scenario::{Direction as Way, Hop, Link, QueueBound};
 use wt_trial::{Direction, Workload};
+use wt_units::{Knob, Settings};
 
 /// The result of `windtunnel calibrate --json`, without its rows.
 const SHIPPED: &str = include_str!("../data/calibration.json");
@@ -135,11 +137,24 @@ fn region_of(scenario: &Scenario, direction: Direction) -> Option<&'static str> 
 }
 
 /// The model's known error on paths like this one; none where it was never compared with a kernel on such a path, or in such a
-/// workload: the table has nothing but single transfers, and the longest of them takes a few seconds.
+/// workload: the table has nothing but single transfers, and the longest of them takes a few seconds. It holds for settings without
+/// [`uncompared_knobs`].
 pub(crate) fn error_on(scenario: &Scenario, workload: &Workload) -> Option<&'static KnownError> {
     let Workload::Bulk { direction, .. } = workload else { return None };
     let wanted = region_of(scenario, *direction)?;
     shipped().iter().find(|error| error.region == wanted)
+}
+
+/// The knobs of settings with which the model was never compared with a kernel, on whatever path: no row of the table sets them, or none
+/// this congestion control.
+pub(crate) fn uncompared_knobs(settings: &Settings) -> Vec<Knob> {
+    static SETTINGS: OnceLock<(BTreeSet<Knob>, BTreeSet<String>)> = OnceLock::new();
+    let (knobs, controls) = SETTINGS.get_or_init(table_settings);
+    let is_compared = |knob: Knob| match settings.name(Knob::Cc).filter(|_| knob == Knob::Cc) {
+        Some(control) => controls.contains(control),
+        None => knobs.contains(&knob),
+    };
+    settings.iter().map(|(knob, _)| knob).filter(|knob| !is_compared(*knob)).collect()
 }
 
 /// What nine in ten of the model's answers are taken to be nearer than: the known error, or a guess.
@@ -232,6 +247,24 @@ mod tests {
         }
         assert!(with_queue("queue_packets = 8", 1500, Direction::Down).is_some());
         assert!(with_queue("queue = \"8KiB\"", 576, Direction::Down).is_some(), "14 packets of 576 bytes");
+    }
+
+    #[test]
+    fn the_model_was_compared_with_a_kernel_under_what_the_rows_of_the_table_set_and_nothing_else() {
+        let uncompared = |text: &str| {
+            let asked = text.split(',').map(|one| one.parse::<wt_units::Assignment>().unwrap());
+            uncompared_knobs(&asked.map(|one| (one.knob, one.level)).collect())
+        };
+        for text in ["rwin=64KiB,cc=bbr", "mtu=1400,sack=off,timestamps=off", "initcwnd=40,window-scaling=off"] {
+            assert_eq!(uncompared(text), [], "{text}");
+        }
+        for (text, knobs) in [
+            ("sndbuf=32KiB,cc=cubic", &[Knob::Sndbuf][..]),
+            ("rwin=64KiB,mss=536,ecn=on", &[Knob::Mss, Knob::Ecn]),
+            ("cc=vegas", &[Knob::Cc]),
+        ] {
+            assert_eq!(uncompared(text), knobs, "{text}");
+        }
     }
 
     #[test]

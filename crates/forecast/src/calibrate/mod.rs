@@ -15,7 +15,7 @@ mod tests;
 pub use answer::{CalibrateAnswer, CalibratedEnds, CalibrationRow, RegionError, Traces};
 pub use mixes::{MixClass, MixRow};
 pub use table::Line;
-pub(crate) use table::{TablePath, table_paths};
+pub(crate) use table::{TablePath, table_paths, table_settings};
 
 use mixes::MixCell;
 use row::RowInBoth;

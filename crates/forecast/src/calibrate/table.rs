@@ -1,4 +1,5 @@
 use serde::Serialize;
+use std::collections::BTreeSet;
 use std::time::Duration;
 use wt_lab::scenario::{Direction, InvalidScenario, Link, LossBy, QueueBound, Scenario};
 use wt_units::{BitsPerSecond, Bytes, Knob, Ratio, Settings};
@@ -90,6 +91,16 @@ pub(crate) fn table_paths() -> Vec<TablePath> {
         Some(TablePath { region: cell.region, rate_bps, rtt_us, lossy: cell.lossy, queue_packets })
     };
     world().iter().chain(&grid()).filter_map(path).collect()
+}
+
+/// What some row of the table sets: its knobs, and of the congestion control its names, too.
+pub(crate) fn table_settings() -> (BTreeSet<Knob>, BTreeSet<String>) {
+    let (mut knobs, mut controls) = (BTreeSet::new(), BTreeSet::new());
+    for cell in world().iter().chain(&grid()) {
+        knobs.extend(cell.settings.iter().map(|(knob, _)| knob));
+        controls.extend(cell.settings.name(Knob::Cc).map(str::to_owned));
+    }
+    (knobs, controls)
 }
 
 fn size_name(size: u64) -> String {

@@ -6,7 +6,7 @@
 //! whose smallest sufficient level is sought.
 
 use crate::gain::Gain;
-use crate::known_error::{KnownError, error_on, taken_error};
+use crate::known_error::{KnownError, error_on, taken_error, uncompared_knobs};
 use crate::model::{self, is_random, left_out_hops};
 use crate::surface::{Question, measured, sample_interval};
 use serde::{Deserialize, Serialize};
@@ -41,6 +41,8 @@ pub struct Oracle {
     tunnels: Vec<SimTunnel>,
     /// The path, or one of those that it may be.
     scenario: Scenario,
+    /// What holds for every trial.
+    held: Settings,
     /// The path as the model was told it, where it isn't known.
     about: Option<String>,
 }
@@ -89,6 +91,10 @@ pub struct ExpectedArm {
     /// Its gain over the current settings, as a share; `None` where the model has no answer.
     #[serde(rename = "expected_gain")]
     pub gain: Option<f64>,
+    /// What nine in ten expectations of it keep below, as a share, where that is another than on such paths: the model was never compared
+    /// with a kernel with such settings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub known_error: Option<f64>,
     /// How much of the error's share it gets.
     pub weight: f64,
     /// Whether it isn't worth a trial.
@@ -134,13 +140,13 @@ impl Oracle {
     /// A model with ends as the kernel's are; none where it can't be made: then nothing is expected.
     pub fn new(scenario: &Scenario, stack: StackConfig) -> Option<Self> {
         let tunnel = model::tunnel(scenario, stack).ok()?;
-        Some(Self { tunnels: vec![tunnel], scenario: scenario.clone(), about: None })
+        Some(Self { tunnels: vec![tunnel], scenario: scenario.clone(), held: Settings::new(), about: None })
     }
 
     /// The same, where these settings hold for every trial.
     pub fn holding(self, held: &Settings) -> Self {
         let tunnels = self.tunnels.into_iter().map(|tunnel| tunnel.holding(held.clone())).collect();
-        Self { tunnels, ..self }
+        Self { tunnels, held: held.clone(), ..self }
     }
 
     /// A model of a real path, as far as it was measured; its queue is a guess, and what depends on the guess isn't expected.
@@ -156,7 +162,8 @@ impl Oracle {
             QUEUES[0],
             QUEUES[1]
         );
-        Some(Self { tunnels: tunnels.ok()?, scenario: scenarios.into_iter().next()?, about: Some(about) })
+        let scenario = scenarios.into_iter().next()?;
+        Some(Self { tunnels: tunnels.ok()?, scenario, held: Settings::new(), about: Some(about) })
     }
 
     /// What nine in ten expectations of a workload keep below, or are taken to.
@@ -221,14 +228,21 @@ impl Oracle {
         asked: &dyn Fn(&Arm) -> bool,
     ) -> Option<Expectation> {
         let gains = self.gains(design, workload, path)?;
-        let known = error_on(&self.scenario, workload);
-        let error = self.taken_error(known, workload);
+        // What holds for all of them decides with which error the model knows any.
+        let is_compared = |settings: &Settings| uncompared_knobs(settings).is_empty();
+        let all_compared =
+            is_compared(&self.held) && design.arms.first().is_some_and(|first| is_compared(&first.settings));
+        let known = error_on(&self.scenario, workload).filter(|_| all_compared);
+        let (error, guess) = (self.taken_error(known, workload), self.taken_error(None, workload));
         let not_modelled = left_out_hops(&self.scenario);
         let heeded = not_modelled.is_empty();
         let region = known.map_or_else(String::new, |known| known.region.clone());
         let sought: Vec<usize> = design.plateau.iter().flat_map(|(_, levels)| levels.clone()).collect();
         let expected = |(number, arm): (usize, &Arm)| {
             let gain = gains[number];
+            let is_guess = known.is_some() && gain.share.is_some() && !is_compared(&arm.settings);
+            let own = is_guess.then_some(guess);
+            let error = own.unwrap_or(error);
             let weight = match gain {
                 _ if !heeded => WEIGHTS[1],
                 gain if gain.exceeds(error) => WEIGHTS[0],
@@ -238,7 +252,14 @@ impl Oracle {
             let hopeless = gain.falls_below(error.max(LOSS_TO_LEAVE_OUT));
             let gain = gain.share;
             let left_out = heeded && hopeless && !sought.contains(&number) && !asked(arm);
-            ExpectedArm { label: arm.label.clone(), settings: arm.settings.clone(), gain, weight, left_out }
+            ExpectedArm {
+                label: arm.label.clone(),
+                settings: arm.settings.clone(),
+                gain,
+                known_error: own,
+                weight,
+                left_out,
+            }
         };
         let mut arms: Vec<ExpectedArm> = design.arms.iter().enumerate().skip(1).map(expected).collect();
         if arms.iter().all(|arm| arm.left_out) {
@@ -247,11 +268,21 @@ impl Oracle {
         }
         for (arm, expected) in design.arms.iter_mut().skip(1).zip(&arms) {
             if let Some(gain) = expected.gain.filter(|_| heeded) {
-                arm.why += &format!("; {}", words(gain, error, &region));
+                arm.why += &format!("; {}", expected.words(gain, error, &region));
             }
         }
         remove(design, &arms);
         Some(Expectation { known_error: error, region, about: self.about.clone(), arms, not_modelled })
+    }
+}
+
+impl ExpectedArm {
+    /// "the model expects +3.1 %, known error 2.0 %"; `error` and `region` are those of the path.
+    fn words(&self, gain: f64, error: f64, region: &str) -> String {
+        match self.known_error {
+            Some(own) => words(gain, own, ""),
+            None => words(gain, error, region),
+        }
     }
 }
 
@@ -316,14 +347,14 @@ impl Expectation {
             Some(format!(
                 "left out: {} ({}); name it with --levels to try it",
                 arm.label,
-                words(arm.gain?, self.known_error, &self.region)
+                arm.words(arm.gain?, self.known_error, &self.region)
             ))
         });
         let best = self.arms.iter().filter(|arm| arm.weight > 1.0).filter_map(|arm| {
             Some(format!(
                 "{}: {}; it needs less evidence, and the others more",
                 arm.label,
-                words(arm.gain?, self.known_error, &self.region)
+                arm.words(arm.gain?, self.known_error, &self.region)
             ))
         });
         let told: Vec<String> = self.not_modelled_line().into_iter().chain(gone).chain(best).collect();

@@ -126,3 +126,31 @@ fn where_a_hop_does_what_the_model_leaves_out_nothing_is_left_out_or_weighed_by_
     let (weight, _, why) = behind("hop = { mss = 1200, nat = true, block = [\"udp\"] }");
     assert!(weight < 1.0 && why.contains("the model expects"), "{weight} {why}");
 }
+
+#[test]
+fn what_no_row_of_the_table_sets_is_expected_with_a_guess_and_so_is_all_beside_it_where_it_holds() {
+    let scenario = presets::load("adsl").unwrap();
+    let expected = |held: &[(Knob, u64)]| {
+        let held: Settings = held.iter().map(|(knob, number)| (*knob, wt_units::Level::Number(*number))).collect();
+        let oracle = Oracle::new(&scenario, StackConfig::default()).unwrap().holding(&held);
+        let (path, current) = (scenario.facts(Direction::Down), oracle.tunnels[0].current());
+        let known =
+            DesignFacts { current: &current, path: &path, congestion_controls: &[], mss: 1448, best_mtu: &|_| None };
+        let levels = ["rwin=16KiB", "sndbuf=16KiB"].map(|text| text.parse::<Levels>().unwrap());
+        let mut design = design(&[], &levels, &known).unwrap();
+        let workload = Workload::Bulk { direction: Direction::Down, amount: Amount::Size(Bytes(500_000)) };
+        let expected = oracle.choose(&mut design, &workload, &path, &|_| true).unwrap();
+        let why = |knob: Knob| design.arms.iter().find(|arm| arm.settings.get(knob).is_some()).unwrap().why.clone();
+        let whys = [why(Knob::Rwin), why(Knob::Sndbuf)];
+        (expected, whys)
+    };
+    let (open, [window, buffer]) = expected(&[]);
+    assert!(open.region == "dsl" && open.known_error < 0.02, "{open:?}");
+    assert_eq!(open.arms.iter().map(|arm| arm.known_error).collect::<Vec<_>>(), [None, Some(0.1)]);
+    assert!(window.ends_with(", known error 1.0 %") && buffer.ends_with("taken as 10.0 %"), "{window} {buffer}");
+    let (held, [window, _]) = expected(&[(Knob::Mss, 1_000)]);
+    assert_eq!((held.region.as_str(), held.known_error), ("", 0.1));
+    assert!(window.ends_with("taken as 10.0 %"), "{window}");
+    let text = held.to_json().to_string();
+    assert_eq!(text.matches("known_error").count(), 1, "only where it is another: {text}");
+}

@@ -1,6 +1,6 @@
 use super::HELD;
 use crate::gain::Gain;
-use crate::known_error::{KnownError, error_on, taken_error};
+use crate::known_error::{KnownError, error_on, taken_error, uncompared_knobs};
 use crate::model::{changes_with_time, left_out_hops};
 use crate::stack::StackSettings;
 use crate::surface::{SettingForecast, measured};
@@ -53,9 +53,12 @@ pub struct PredictAnswer {
     pub arms: Vec<PredictedArm>,
     /// What is worth measuring, the most promising settings first.
     pub candidates: Vec<Settings>,
-    /// The model's error on such paths, if it is known: nothing where it was never compared with a kernel on such a path, or with
-    /// several flows at once.
+    /// The model's error on such paths, if it is known: nothing where it was never compared with a kernel on such a path, with
+    /// several flows at once, or with any of the settings that are compared here.
     pub model_error: Option<KnownError>,
+    /// Whether the model was compared with a kernel on such a path and in such a workload.
+    #[serde(skip)]
+    pub knows_path: bool,
     /// What hops do to TCP that the model leaves out, a sentence each: where there is any, its answer says little of the path.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
@@ -69,6 +72,13 @@ pub struct PredictAnswer {
 pub struct PredictedArm {
     /// What is set.
     pub settings: Settings,
+    /// What it sets with which the model was never compared with a kernel.
+    #[serde(skip)]
+    pub uncompared: Vec<Knob>,
+    /// What its gain must exceed besides chance, as a share, where that is more than the answer's `least_gain`: the model was compared
+    /// with a kernel on such paths, but not with such settings.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub least_gain: Option<f64>,
     /// What it is called in tables.
     #[serde(skip)]
     pub label: String,
@@ -118,8 +128,14 @@ impl PredictAnswer {
     ) -> Self {
         let direction = workload.direction();
         let (path_facts, measured) = (scenario.facts(direction), measured(&workload));
-        let model_error = error_on(scenario, &workload);
-        let least_gain = taken_error(model_error, &workload).max(LEAST_GAIN);
+        let uncompared = |forecast: &SettingForecast| uncompared_knobs(&design.arms[forecast.arm].settings);
+        // What is compared with the current settings, by whether the model was compared with a kernel under it.
+        let others = forecasts.get(1..).unwrap_or_default();
+        let is_known = others.is_empty() || others.iter().any(|forecast| uncompared(forecast).is_empty());
+        let path_error = error_on(scenario, &workload);
+        let model_error = path_error.filter(|_| is_known);
+        let least = |known: Option<&KnownError>| taken_error(known, &workload).max(LEAST_GAIN);
+        let (least_gain, guess) = (least(model_error), least(None));
         let gain = |forecast: &SettingForecast| match forecasts.first() {
             Some(current) if forecast.arm > 0 => Gain::of(forecast, current, &measured, random),
             _ => Gain::NONE,
@@ -128,7 +144,12 @@ impl PredictAnswer {
         let arms: Vec<PredictedArm> = forecasts
             .into_iter()
             .zip(gains)
-            .map(|(forecast, gain)| PredictedArm::of(design, forecast, gain, gain.exceeds(least_gain)))
+            .map(|(forecast, gain)| {
+                let uncompared = uncompared(&forecast);
+                let own = (!uncompared.is_empty() && guess > least_gain).then_some(guess);
+                let is_worth = gain.exceeds(own.unwrap_or(least_gain));
+                PredictedArm { uncompared, least_gain: own, ..PredictedArm::of(design, forecast, gain, is_worth) }
+            })
             .collect();
         let mut candidates: Vec<&PredictedArm> = arms.iter().filter(|arm| arm.worth_measuring).collect();
         // What works instead has no gain that could be higher.
@@ -155,6 +176,7 @@ impl PredictAnswer {
             candidates: candidates.into_iter().map(|arm| arm.settings.clone()).collect(),
             arms,
             model_error: model_error.cloned(),
+            knows_path: path_error.is_some(),
             left_out: left_out_hops(scenario),
             least_gain,
         }
@@ -162,6 +184,15 @@ impl PredictAnswer {
 }
 
 impl PredictAnswer {
+    /// The knobs with which the model was never compared with a kernel, though it was on such paths.
+    #[must_use]
+    pub fn uncompared(&self) -> Vec<Knob> {
+        let mut knobs: Vec<Knob> = self.arms.iter().flat_map(|arm| arm.uncompared.iter().copied()).collect();
+        knobs.sort();
+        knobs.dedup();
+        if self.knows_path { knobs } else { Vec::new() }
+    }
+
     /// For what share of its time the sender waits for its send buffer, where that holds the transfer with the current settings
     /// and no other size of it was tried.
     #[must_use]
@@ -176,6 +207,8 @@ impl PredictedArm {
         let arm = &design.arms[forecast.arm];
         Self {
             settings: arm.settings.clone(),
+            uncompared: Vec::new(),
+            least_gain: None,
             label: arm.label.clone(),
             why: arm.why.clone(),
             goodput_bps: forecast.goodput_bps,

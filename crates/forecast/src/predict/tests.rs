@@ -403,3 +403,26 @@ fn without_an_mtu_a_link_has_what_its_encapsulation_leaves_however_it_is_asked_a
     assert_eq!(serde_json::from_value::<LinkRequest>(named).unwrap().mtu, Bytes(1400));
     assert!(serde_json::from_value::<LinkRequest>(json!({ "rate": "8mbit", "encap": "pppoe" })).is_err());
 }
+
+#[test]
+fn settings_that_no_row_of_the_table_has_are_told_without_the_error_that_is_known_of_the_path() {
+    let about = |knobs: Option<Vec<Knob>>, set: &[&str]| {
+        let link = LinkRequest { rtt: Duration::from_millis(100), ..LinkRequest::of(BitsPerSecond(20_000_000)) };
+        let set = set.iter().map(|text| text.parse().unwrap()).collect();
+        let size = Some(Bytes(300_000));
+        predict(&PredictRequest { knobs, set, size, ..PredictRequest::of(PathRequest::Link(link)) }, &Cancel::new())
+            .unwrap()
+    };
+    let buffer = about(None, &["sndbuf=32KiB", "cc=cubic"]);
+    assert_eq!((&buffer.model_error, buffer.least_gain, buffer.uncompared()), (&None, 0.1, vec![Knob::Sndbuf]));
+    let window = about(None, &["rwin=32KiB"]);
+    assert!(window.model_error.is_some() && window.least_gain == 0.01 && window.uncompared().is_empty());
+    let both = about(Some(vec![Knob::Rwin, Knob::Sndbuf]), &[]);
+    assert_eq!((&both.model_error, both.least_gain), (&window.model_error, 0.01), "some of them are compared");
+    for arm in &both.arms {
+        let is_buffer = arm.settings.get(Knob::Sndbuf).is_some();
+        assert_eq!(arm.least_gain, is_buffer.then_some(0.1), "{}", arm.label);
+        let written = serde_json::to_value(arm).unwrap();
+        assert_eq!(written.get("least_gain").is_some(), is_buffer, "{written}");
+    }
+}

@@ -110,7 +110,7 @@ fn cells(answer: &PredictAnswer, at: usize, arm: &PredictedArm) -> Vec<String> {
         arm.retransmitted_share.to_string(),
         number(arm.gain),
         arm.worth_measuring.to_string(),
-        number(answer.model_error.as_ref().map(|error| error.p90)),
+        number(answer.model_error.as_ref().filter(|_| arm.least_gain.is_none()).map(|error| error.p90)),
         String::new(),
     ]
 }

@@ -2,7 +2,7 @@ use super::args::PredictArgs;
 use crate::edge::{say, say_table};
 use wt_forecast::{PredictAnswer, StackSettings};
 use wt_trial::{Amount, Direction, Workload};
-use wt_units::format_about;
+use wt_units::{Knob, format_about};
 
 /// `6.68 Mbit/s`.
 fn rate(bps: f64) -> String {
@@ -22,15 +22,21 @@ fn percent(share: f64) -> String {
 
 /// What is known of the model's error here, in a sentence.
 fn error_sentence(answer: &PredictAnswer) -> String {
+    let knobs: Vec<&str> = answer.uncompared().into_iter().map(Knob::name).collect();
+    let guess = answer.arms.iter().find_map(|arm| arm.least_gain).unwrap_or(answer.least_gain);
+    let with =
+        format!("compared with a kernel with {}; its error is taken as {:.0} %", knobs.join(", "), guess * 100.0);
     match &answer.model_error {
+        None if !knobs.is_empty() => format!("The model was never {with}."),
         Some(error) => format!(
-            "Known error on {} paths, against Linux {} ({} transfers): median {:.1} %, nine in ten within {:.1} %, worst {:.1} %.",
+            "Known error on {} paths, against Linux {} ({} transfers): median {:.1} %, nine in ten within {:.1} %, worst {:.1} %.{}",
             error.paths(),
             error.kernel,
             error.transfers,
             error.median * 100.0,
             error.p90 * 100.0,
-            error.worst * 100.0
+            error.worst * 100.0,
+            if knobs.is_empty() { String::new() } else { format!(" The model was never {with} there.") }
         ),
         None if !answer.left_out.is_empty() => {
             format!("{} How far it is off there is unknown.", answer.left_out.join(" "))
