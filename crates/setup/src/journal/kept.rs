@@ -242,7 +242,7 @@ mod tests {
         let file = folder.path().join("journal");
         let mut journal = super::super::open(Some(&file)).unwrap();
         journal.create_experiment(&NewExperiment::new("whole", "adsl", "lab")).unwrap();
-        journal.finish_experiment("whole", wt_journal::State::Finished, 1, None).unwrap();
+        journal.finish_experiment("whole", State::Finished, 1, None).unwrap();
         drop(journal);
         let pruned = |name: &str, whole_names| {
             let experiments = vec![name.to_owned()];
