@@ -311,8 +311,18 @@ pub(super) fn assess(e: &Experiment) -> Assessment {
             .unwrap_or_default(),
         noise,
         plateau: e.plateau.as_ref().map(|p| assess_search(p, &fit, &is_bad)),
-        may_go_on: e.may_go_on(),
+        may_go_on: may_go_on(e),
         unset: BTreeSet::new(),
+    }
+}
+
+/// Whether [`Experiment::resume`] finds a question open, with budget enough.
+fn may_go_on(e: &Experiment) -> bool {
+    let is_left_out = || (1..e.arms.len()).any(|arm| e.may_gain(arm));
+    match e.race {
+        None | Some(StopReason::Futile) => true,
+        Some(StopReason::OnlyCurrentLeft) if is_left_out() => true,
+        Some(_) => e.plateau.as_ref().is_some_and(Search::may_go_on),
     }
 }
 

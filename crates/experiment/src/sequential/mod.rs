@@ -300,16 +300,6 @@ impl Experiment {
         self.decide();
     }
 
-    /// Whether [`Experiment::resume`] finds a question open, with budget enough.
-    fn may_go_on(&self) -> bool {
-        let is_left_out = || (1..self.arms.len()).any(|arm| self.may_gain(arm));
-        match self.race {
-            None | Some(StopReason::Futile) => true,
-            Some(StopReason::OnlyCurrentLeft) if is_left_out() => true,
-            Some(_) => self.plateau.as_ref().is_some_and(Search::may_go_on),
-        }
-    }
-
     /// Why no further round is drawn; `None` while the experiment goes on.
     #[must_use]
     pub fn stop_reason(&self) -> Option<StopReason> {

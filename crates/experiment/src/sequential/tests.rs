@@ -1,5 +1,5 @@
+mod gone_on;
 mod nothing;
-mod open;
 mod quiet;
 mod unset;
 

@@ -1,4 +1,4 @@
-//! Whether a question is left open, and who goes on with it.
+//! Going on with what has stopped: what is left open is looked at again, and what isn't is known beforehand.
 
 use super::*;
 
