@@ -379,6 +379,7 @@ fn config(stored: &StoredExperiment) -> Config {
         relevant: kept.relevant.unwrap_or(0.0),
         method: if kept.method.as_deref() == Some(DIRECTED) { Method::Directed } else { Method::Uniform },
         twice: kept.twice.unwrap_or(false),
+        excludes: kept.excludes.unwrap_or(false),
         max_trials: kept.max_trials,
         weights: kept.weights.clone(),
         plateau: kept.plateau.as_ref().and_then(plateau),

@@ -192,6 +192,7 @@ pub(crate) fn config(
         relevant: Some(rules.relevant),
         method: (rules.method == Method::Directed).then(|| DIRECTED.to_owned()),
         twice: Some(rules.twice),
+        excludes: Some(rules.excludes),
         order_seed: Some(plan.order_seed),
         max_trials: rules.max_trials,
         weights: rules.weights.clone(),

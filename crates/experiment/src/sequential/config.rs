@@ -38,6 +38,9 @@ pub struct Config {
     /// Whether a round on a path that has been quiet so far may have each of its settings twice, which shows a clear gain in
     /// fewer trials. Only of directed rounds, while settings race, where no interaction is sought. Default yes.
     pub twice: bool,
+    /// Whether an experiment is given up as futile only after as many rounds of every candidate in the race as can exclude gains of it,
+    /// where the budget has them. Only of directed rounds. Default yes; journals from before did without.
+    pub excludes: bool,
     /// The search for the smallest sufficient level of an ordered knob.
     pub plateau: Option<PlateauConfig>,
     /// The settings of a 2 × 2, if its interaction is asked for: rounds count for it that have all of them, so none is
@@ -86,6 +89,7 @@ impl Config {
             relevant: 0.01,
             method: Method::default(),
             twice: true,
+            excludes: true,
             plateau: None,
             cells: Vec::new(),
             both_ways: false,

@@ -8,6 +8,8 @@ mod config;
 mod continuation;
 /// What can be wrong.
 mod error;
+/// Rounds that exclude gains.
+mod excluding;
 /// Rounds that decisions wait for.
 mod limits;
 /// What one trial gave.
@@ -35,7 +37,6 @@ pub use config::{Config, Method, PlateauConfig};
 pub use error::ExperimentError;
 pub use observation::{Observation, TrialEnd};
 
-use crate::eprocess::bold_upper_bound_of;
 use crate::ols::{BlockedFit, BlockedOls};
 use crate::regret::anytime_half_width;
 use candidate::Candidate;
@@ -126,6 +127,8 @@ pub struct Experiment {
     plateau: Option<Search>,
     /// Whether what is left of the budget excludes gains, now that none will be shown.
     excluding: bool,
+    /// Whether the experiment would be given up, were it not for rounds that some candidates lack to exclude gains of them.
+    catching_up: bool,
     /// Whether somebody asked to go on: then nothing is given up before the budget is used.
     patient: bool,
     stop: Option<StopReason>,
@@ -154,6 +157,7 @@ impl Experiment {
             race: None,
             plateau: config.plateau.as_ref().map(|p| Search::new(p, config.alpha)),
             excluding: false,
+            catching_up: false,
             patient: false,
             stop: None,
             to_exclude: fewest_to_exclude(config.alpha),
@@ -290,7 +294,7 @@ impl Experiment {
     fn race_on(&mut self, max_trials: Option<usize>) {
         self.config.max_trials = max_trials;
         self.patient = self.config.method == Method::Directed;
-        self.excluding = false;
+        (self.excluding, self.catching_up) = (false, false);
         if self.race == Some(StopReason::Futile) {
             self.race = None;
         }
@@ -361,7 +365,10 @@ impl Experiment {
 
     /// Whether a setting is run whoever races.
     fn is_planned_beside(&self, arm: usize) -> bool {
-        arm == 0 || self.plateau.as_ref().is_some_and(|p| p.needs(arm)) || (self.excluding && self.may_gain(arm))
+        arm == 0
+            || self.plateau.as_ref().is_some_and(|p| p.needs(arm))
+            || (self.excluding && self.may_gain(arm))
+            || (self.catching_up && self.lacks(arm) > 0)
     }
 
     /// The candidates that race.
@@ -377,31 +384,11 @@ impl Experiment {
 
     /// How many trials the next round has.
     fn round_length(&self) -> usize {
-        let racing = self.racing().len();
-        let spared = if self.is_directed() { racing.saturating_sub(2) } else { 0 };
+        let racing = self.racing();
+        // Whoever catches up is in every round.
+        let catching_up = racing.iter().filter(|arm| self.catching_up && self.lacks(**arm) > 0).count();
+        let spared = if self.is_directed() { (racing.len() - catching_up).saturating_sub(2) } else { 0 };
         self.planned().len().saturating_sub(spared).max(1)
-    }
-
-    /// Whether a gain of this setting that is worth pursuing isn't excluded yet.
-    fn may_gain(&self, arm: usize) -> bool {
-        let candidate = &self.arms[arm];
-        let failing = candidate.dropped.is_some_and(|dropped| dropped.reason == DropReason::Failing);
-        let excluded =
-            || bold_upper_bound_of(&candidate.compared, 1.0 / self.config.alpha) < self.config.indifference.ln_1p();
-        arm != 0 && !failing && (candidate.differences.len() < self.to_exclude || !excluded())
-    }
-
-    /// Whether the noise is so small that a few more rounds of every setting exclude gains, and they can be afforded.
-    fn can_exclude(&self, fit: &BlockedFit) -> bool {
-        let quiet = |variance: f64| (2.0 * variance).sqrt() * 4.0 < self.config.indifference.ln_1p();
-        if self.config.method != Method::Directed || !fit.variance.is_some_and(quiet) {
-            return false;
-        }
-        let open: Vec<usize> = (1..self.arms.len()).filter(|arm| self.may_gain(*arm)).collect();
-        let lacks = |arm: &usize| self.to_exclude.saturating_sub(self.arms[*arm].differences.len());
-        let rounds = open.iter().map(lacks).max().unwrap_or(0);
-        let trials = rounds + open.iter().map(lacks).sum::<usize>();
-        rounds > 0 && self.trials_left().is_none_or(|left| trials <= left)
     }
 
     /// The outcomes of a round by setting, at most two of each.
@@ -454,7 +441,10 @@ impl Experiment {
         if self.race.is_none() {
             self.drop_failing();
             self.drop_behind(&fit);
+            self.catching_up = false;
             self.race = self.race_over(&fit).filter(|_| self.has_interaction());
+            self.catching_up = self.race == Some(StopReason::Futile) && !self.can_exclude(&fit) && self.can_catch_up();
+            self.race = self.race.filter(|_| !self.catching_up);
             self.excluding =
                 matches!(self.race, Some(StopReason::Futile | StopReason::OnlyCurrentLeft)) && self.can_exclude(&fit);
             // Once moved, the anchor stays: a search that starts anew with every new leader need not end.

@@ -1,3 +1,4 @@
+mod excluding;
 mod gone_on;
 mod nothing;
 mod quiet;

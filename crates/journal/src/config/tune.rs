@@ -34,6 +34,8 @@ kept_object! {
         method: String,
         /// Whether a round on a quiet path may have each of its settings twice; no where nothing is said.
         twice: bool,
+        /// Whether it is given up as futile only after the rounds that can exclude gains; no where nothing is said.
+        excludes: bool,
         /// Seeds the order of the trials, apart from what is random on the path; the experiment's seed where nothing is said.
         order_seed: u64,
         /// Trials at most.
