@@ -1,5 +1,6 @@
 //! Running an experiment: rounds in random order, every trial journaled before it begins and after it ends.
 
+use super::delay_room::DelayRoom;
 use super::event::{Sink, TuneEvent};
 use super::notebook::Notebook;
 use super::observed::{Attempts, CutRound, REPEATS, TrialFigures, is_done, observation, order_of};
@@ -49,6 +50,8 @@ pub(crate) struct Driver<'a> {
     pub(crate) ended: Option<TunnelError>,
     /// No round begins that would end later than this.
     pub(crate) until_ns: Option<u64>,
+    /// What of the budget is the delay's.
+    pub(crate) room: DelayRoom,
 }
 
 impl Driver<'_> {
@@ -125,9 +128,14 @@ impl Driver<'_> {
                 let order = drawn()?;
                 Some(CutRound { round: number + 1, order, max_trials, done: Vec::new(), attempts: BTreeMap::new() })
             };
+            let is_begun = cut.is_some();
             let Some(mut this) = cut.take().or_else(fresh) else { break };
             let order = this.order.clone();
             let own_losses = (1..order.len()).any(|place| order[..place].contains(&order[place]));
+            if !is_begun && self.leaves_to_delay(experiment, order.len()) {
+                experiment.stop(StopReason::Budget);
+                break;
+            }
             if self.is_late(order.len()) {
                 (self.events)(TuneEvent::note("the time is up"));
                 experiment.stop(StopReason::User);
@@ -139,13 +147,13 @@ impl Driver<'_> {
                 experiment.cut(&this.done).map_err(|error| Problem::internal(error.to_string()))?;
                 return self.end(experiment);
             }
-            number = this.round;
+            number = number.max(this.round);
             for (place, arm) in order.iter().enumerate() {
                 if is_done(&order, place, &this.done) {
                     continue;
                 }
                 let place = Place {
-                    round: number,
+                    round: this.round,
                     order: place as u32 + 1,
                     arm: *arm,
                     phase: Phase::Round,

@@ -188,7 +188,11 @@ impl History {
         // Numbers of trials ascend within a session only: who imports the later one first has them the other way round.
         let mut begun = 0;
         for Session { stored, rows } in &self.sessions {
-            let first_from = |place: usize| rows.get(place.saturating_sub(begun)).map(|row| row.id);
+            // Rounds of a test of less delay may come before all others of a session, or be all that it has.
+            let first_from = |place: usize| match place.checked_sub(begun) {
+                None | Some(0) => Some(TrialId::MIN),
+                Some(place) => rows.get(place).map(|row| row.id),
+            };
             let (first_shown, first_sampled) = (first_from(shown), first_from(tail));
             begun += rows.len();
             let Some(first_shown) = first_shown else { continue };
@@ -309,6 +313,10 @@ impl Session {
         }
         if cut_short && self.stored.state != State::Running {
             experiment.stop(StopReason::User);
+        }
+        if !cut_short && self.stored.config.tune().delay_room.is_some() {
+            // What hadn't stopped by itself left the rest of its budget to the test of less delay.
+            experiment.stop(StopReason::Budget);
         }
         Ok(open.or(cut))
     }

@@ -8,6 +8,8 @@
 mod answer;
 /// The same speed with less delay.
 mod delay;
+/// What of a budget is left to its test.
+mod delay_room;
 /// Running the rounds.
 mod drive;
 /// How long trials took.

@@ -1,6 +1,7 @@
 //! Rounds of an experiment, from the first to the last.
 
 use super::answer::whole_time;
+use super::delay_room::DelayRoom;
 use super::drive::Driver;
 use super::event::{Sink, TuneEvent};
 use super::live::Live;
@@ -9,10 +10,11 @@ use super::observed::CutRound;
 use super::plan::Plan;
 use super::session::{Pilot, PreparedExperiment, Session};
 use std::time::Duration;
-use wt_experiment::Experiment;
+use wt_experiment::{Experiment, StopReason};
 use wt_forecast::Expectation;
 use wt_journal::{ExperimentConfig, TuneConfig};
 use wt_problem::Problem;
+use wt_report::tune::OpenDelayTest;
 use wt_setup::Budget;
 use wt_trial::{TrialRecord, TrialSpec, Tunnel, TunnelKind};
 use wt_units::format_minutes;
@@ -36,6 +38,8 @@ pub(crate) struct Start {
     pub(crate) pilot: Option<Pilot>,
     /// What the order of the trials is drawn from, if that isn't drawn itself.
     pub(crate) order_seed: Option<u64>,
+    /// The test of less delay that is left open, where it comes before further rounds of the race.
+    pub(crate) open_delay: Option<OpenDelayTest>,
     /// When it has to be over, if that isn't for the budget to say.
     pub(crate) until_ns: Option<u64>,
     /// Goes into the journaled configuration.
@@ -53,6 +57,7 @@ impl Start {
             records: Vec::new(),
             pilot,
             order_seed: None,
+            open_delay: None,
             until_ns: None,
             more: TuneConfig::default(),
         })
@@ -68,12 +73,16 @@ impl<T: Tunnel> Session<'_, T> {
         start: Start,
         events: Sink<'_>,
     ) -> Result<MeasuredExperiment, Problem> {
-        let Start { mut experiment, rounds, cut, mut records, pilot, order_seed, until_ns, more } = start;
+        let Start { mut experiment, rounds, mut cut, mut records, pilot, order_seed, open_delay, until_ns, more } =
+            start;
+        let most = experiment.trials_left().unwrap_or(0);
+        let room = self.delay_room(prepared, open_delay.as_ref(), most);
         let plan = Plan { order_seed: order_seed.map_or_else(|| self.request.draw_order_seed(), Ok)?, ..plan };
         let more = TuneConfig {
             live: self.live.as_ref().map(Live::config),
             model: prepared.expected.as_ref().map(Expectation::to_json),
             hold: self.held(),
+            delay_room: prepared.delay.map(|_| room.trials),
             ..more
         };
         let config = ExperimentConfig::Tune(Box::new(config(self.request, prepared, &plan, more)));
@@ -84,7 +93,6 @@ impl<T: Tunnel> Session<'_, T> {
             let spec = TrialSpec { experiment: plan.id.clone(), ..spec };
             records.push(notebook.keep(spec, outcome, started)?);
         }
-        let most = experiment.trials_left().unwrap_or(0);
         self.announce(prepared, &plan, most, events);
         let is_identical = self.request.identical.is_some();
         let most_time = self.time().or_else(|| time_in_lab(self.request.budget, self.tunnel.kind(), is_identical));
@@ -101,16 +109,37 @@ impl<T: Tunnel> Session<'_, T> {
             ran: 0,
             ended: None,
             until_ns,
+            room,
         };
         driver.warm_up()?;
-        driver.rounds(&prepared.design, rounds, cut, &mut experiment)?;
-        if let Some(rules) = &prepared.delay {
-            driver.delay_rounds(rules, &prepared.design, &experiment, self.request.budget.is_some())?;
+        let mut rounds = rounds;
+        if open_delay.is_some() {
+            driver.test_delay(&prepared.design, &experiment)?;
+            // No two rounds of a session have one number.
+            rounds = driver.records.iter().map(|record| record.spec.round).fold(rounds, u32::max);
+            if self.cancel.is_cancelled() {
+                experiment.stop(StopReason::User);
+                let done = cut.take().map(|cut| cut.done).unwrap_or_default();
+                experiment.cut(&done).map_err(|error| Problem::internal(error.to_string()))?;
+            }
         }
+        driver.rounds(&prepared.design, rounds, cut, &mut experiment)?;
+        driver.delay_rounds(&prepared.design, &experiment)?;
         driver.turns.give_back();
         (driver.events)(TuneEvent::Finished);
         let records = driver.records;
         Ok(MeasuredExperiment { notebook, experiment, records })
+    }
+
+    /// What of a session's budget of `most` trials is the delay's; `open` is the test that sessions before left open.
+    pub(crate) fn delay_room(
+        &self,
+        prepared: &PreparedExperiment,
+        open: Option<&OpenDelayTest>,
+        most: usize,
+    ) -> DelayRoom {
+        let settings = prepared.design.arms.len();
+        DelayRoom::of(prepared.delay, open, prepared.config.alpha, (most, settings), self.request.budget.is_some())
     }
 
     /// The time that a real path may be used for.

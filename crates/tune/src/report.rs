@@ -98,6 +98,7 @@ impl ReportedExperiment<'_> {
             ended_early: self.cut_short().filter(|_| !self.is_running),
             again: config.browser.as_ref().and(config.command.clone()),
             delay: self.history.map_or_else(|| delay_rules(self.stored), History::delay_rules),
+            tells_of_open_delay: config.delay_room.is_some(),
             link: self.beneath(config.direction()),
             all: self.history.and_then(|history| history.all_trials(self.stored.arms.len())),
         };

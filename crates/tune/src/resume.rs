@@ -20,7 +20,7 @@ use wt_lab::LabTunnel;
 use wt_problem::Problem;
 use wt_setup::{Budget, Controls, Design, design, tunnel_problem};
 use wt_trial::{Cancel, Holding, TrialRecord, Tunnel, TunnelKind, Workload};
-use wt_units::Knob;
+use wt_units::{Knob, counted};
 
 /// Goes on with the experiment of this name.
 ///
@@ -100,6 +100,7 @@ impl<T: Tunnel> Session<'_, T> {
         }
         self.is_the_first_to_go_on(stored)?;
         let (mut experiment, cut) = history.replay_open()?;
+        let was_over = experiment.stop_reason().is_some_and(|reason| reason != StopReason::User);
         let journal = wt_setup::journal::open_here(self.request.journal.as_deref())?;
         let records = history.records(&journal)?;
         drop(journal);
@@ -111,10 +112,19 @@ impl<T: Tunnel> Session<'_, T> {
             most = enough_for_a_gain(most, experiment.config());
         }
         experiment.resume(Some(most));
-        if let Some(reason) = experiment.stop_reason() {
-            let why = match reason {
-                StopReason::Budget => format!("{more} more trials have no room for a round"),
-                _ => "nothing is left open in it".to_owned(),
+        let delay = history.delay_rules();
+        let open_delay = delay.and_then(|rules| rules.open_test(&records, experiment.pick()));
+        // What has begun, or was left over when the race had ended, isn't put off again.
+        let open_delay = open_delay.filter(|open| was_over || open.rounds > 0);
+        let has_room = open_delay.is_some_and(|open| self.request.budget.is_none() || more >= 2 * open.fewest);
+        if let Some(reason) = experiment.stop_reason().filter(|_| !has_room) {
+            let why = match (open_delay, reason) {
+                (Some(open), _) => format!(
+                    "{more} more trials have no room for {} of the test of less delay, which alone is left open",
+                    counted(open.fewest, "round")
+                ),
+                (None, StopReason::Budget) => format!("{more} more trials have no room for a round"),
+                (None, _) => "nothing is left open in it".to_owned(),
             };
             return Err(Problem::usage(format!("{} can't be continued: {why}", stored.id))
                 .hint(format!("windtunnel report {}", stored.id)));
@@ -125,7 +135,7 @@ impl<T: Tunnel> Session<'_, T> {
             design: design_again(stored),
             expected: None,
             config: experiment.config().clone(),
-            delay: history.delay_rules(),
+            delay,
         };
         for arm in &prepared.design.arms {
             self.tunnel.check(&arm.settings).map_err(|error| tunnel_problem(&error))?;
@@ -134,7 +144,13 @@ impl<T: Tunnel> Session<'_, T> {
             events(TuneEvent::Warning { text });
         }
         if self.request.dry_run {
-            return Ok(self.planned(&prepared, &plan));
+            let lacks = open_delay.filter(|_| !has_room).map(|open| {
+                format!(
+                    "this budget has no room for less delay to be shown: that takes {} more trials",
+                    2 * open.fewest
+                )
+            });
+            return Ok(self.planned(&prepared, &plan, lacks));
         }
         self.stands_ready(&prepared)?;
         let start = Start {
@@ -144,6 +160,7 @@ impl<T: Tunnel> Session<'_, T> {
             records,
             pilot: None,
             order_seed: None,
+            open_delay: open_delay.filter(|_| has_room),
             until_ns: None,
             more: TuneConfig {
                 lab: stored.config.tune().lab.clone(),

@@ -77,7 +77,8 @@ impl<T: Tunnel> Session<'_, T> {
                 return self.screen_plan(facts, &plan);
             }
             let prepared = self.prepare(facts, &plan)?;
-            return Ok(self.planned(&prepared, &plan));
+            let on_delay = self.lacks_room_for_delay(&prepared).map(|(text, _)| text);
+            return Ok(self.planned(&prepared, &plan, on_delay));
         }
         // What can't be run at all shall be told before anything is measured.
         if !self.request.screen {
@@ -101,7 +102,7 @@ impl<T: Tunnel> Session<'_, T> {
             return self.screen(path, plan, pilot, events);
         }
         let prepared = self.prepare(path, &plan)?;
-        Self::warn_of_a_small_budget(&prepared, events);
+        self.warn_of_a_small_budget(&prepared, events);
         let start = Start::fresh(&prepared, Some(pilot))?;
         let measured = self.measure(&prepared, plan, start, events)?;
         finish::conclude(measured, None)

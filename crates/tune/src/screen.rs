@@ -1,6 +1,7 @@
 //! `tune --screen`: many knobs of two levels at once, then the best combination against the current settings.
 
 use super::answer::{ScreenPlan, TuneAnswer, whole_time};
+use super::delay_room::DelayRoom;
 use super::drive::{Driver, Place};
 use super::event::{Sink, TuneEvent};
 use super::finish;
@@ -199,6 +200,7 @@ impl<T: Tunnel> Session<'_, T> {
             ran: 0,
             ended: None,
             until_ns,
+            room: DelayRoom::default(),
         };
         driver.warm_up()?;
         let stopped = !rounds_of(&mut driver, &factors, &mut screen, rounds)?;

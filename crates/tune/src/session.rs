@@ -99,14 +99,24 @@ fn can_show_nothing(prepared: &PreparedExperiment) -> String {
 
 impl<T: Tunnel> Session<'_, T> {
     /// Says before the first trial if none of them can show anything.
-    pub(crate) fn warn_of_a_small_budget(prepared: &PreparedExperiment, events: Sink<'_>) {
+    pub(crate) fn warn_of_a_small_budget(&self, prepared: &PreparedExperiment, events: Sink<'_>) {
         if matches!(wt_experiment::fewest_rounds(&prepared.config), Ok(None)) {
             events(TuneEvent::note(can_show_nothing(prepared)));
         }
+        let lacks = self.lacks_room_for_delay(prepared).filter(|(_, is_warned_of)| *is_warned_of);
+        if let Some((text, _)) = lacks {
+            events(TuneEvent::note(text));
+        }
     }
 
-    /// What would be run.
-    pub(crate) fn planned(&self, prepared: &PreparedExperiment, plan: &Plan) -> TuneAnswer {
+    /// What to say of a budget that keeps no room for the test of less delay; whether that is told before each run.
+    pub(crate) fn lacks_room_for_delay(&self, prepared: &PreparedExperiment) -> Option<(String, bool)> {
+        let most = prepared.config.max_trials.unwrap_or(0);
+        self.delay_room(prepared, None, most).lacks(most, prepared.design.arms.len())
+    }
+
+    /// What would be run; `on_delay` is a sentence on the test of less delay.
+    pub(crate) fn planned(&self, prepared: &PreparedExperiment, plan: &Plan, on_delay: Option<String>) -> TuneAnswer {
         let most = prepared.config.max_trials.unwrap_or(0);
         let (model, model_notes) = model_of(prepared.expected.as_ref());
         let fewest_rounds = wt_experiment::fewest_rounds(&prepared.config).ok().flatten();
@@ -126,7 +136,7 @@ impl<T: Tunnel> Session<'_, T> {
             expected_s: whole_time(plan, &prepared.path, most).as_secs_f64(),
             expected_bytes: self.bytes_at_most(plan, most),
             model_notes,
-            cost_notes: std::iter::once(reach).chain(self.foreseen(plan, most)).collect(),
+            cost_notes: std::iter::once(reach).chain(on_delay).chain(self.foreseen(plan, most)).collect(),
         }))
     }
 

@@ -45,4 +45,16 @@ impl Experiment {
         let trials = rounds + open.iter().map(lacks).sum::<usize>();
         rounds > 0 && self.trials_left().is_none_or(|left| trials <= left)
     }
+
+    /// Whether a candidate that races and isn't shown to be faster looks so by more than the standard error of its estimate, and by enough
+    /// to be worth a change.
+    #[must_use]
+    pub fn is_hopeful(&self) -> bool {
+        let fit = self.fit();
+        let looks_faster = |arm: &usize| {
+            let gain = fit.estimate(*arm).zip(fit.standard_error(*arm, 0));
+            gain.is_some_and(|(gain, se)| gain > se.max(self.config.relevant.ln_1p()))
+        };
+        self.racing().iter().filter(|arm| !self.arms[**arm].is_shown()).any(looks_faster)
+    }
 }

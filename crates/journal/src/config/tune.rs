@@ -26,6 +26,9 @@ kept_object! {
         delay_alpha: f64,
         /// The share by which the goodput may lie behind where less delay is claimed.
         delay_epsilon: f64,
+        /// Trials of the budget that the race leaves to the test of less delay, where a setting promises that and the race isn't about to
+        /// show a gain; it left none where nothing is said.
+        delay_room: usize,
         /// Differences below this share are of no interest.
         indifference: f64,
         /// A gain below this share isn't worth a change.

@@ -3,7 +3,7 @@
 
 use super::answer_words::{capital, direction_of, does, has_rivals, is_far, looks, plural};
 use super::figures::counted_bps;
-use super::{DelayReport, GrantedKnob, LimitedBy, LimitsReport, TrialFigure, TuneInputs};
+use super::{DelayReport, GrantedKnob, LimitedBy, LimitsReport, OpenDelayTest, TrialFigure, TuneInputs};
 use crate::words;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -132,6 +132,8 @@ pub(super) struct AnswerInputs<'a> {
     pub(super) measured: &'a TrialFigure,
     pub(super) limits: &'a LimitsReport,
     pub(super) delay: Option<&'a DelayReport>,
+    /// The test of less delay that is left open.
+    pub(super) open_delay: Option<&'a OpenDelayTest>,
     /// The median figure of the current settings, which is what tables have.
     pub(super) median: Option<f64>,
     /// What each setting asked for, got and showed.
@@ -393,15 +395,11 @@ impl TuneInputs<'_> {
             }
         };
         let more = match answer.action {
-            AnswerAction::Undecided => Some(self.go_on(known.records)),
+            AnswerAction::Undecided => Some(self.go_on(known.records, known.open_delay)),
             AnswerAction::Failed => Some(self.look().to_owned()),
-            _ => None,
+            _ => known.open_delay.map(|open| self.test_delay(open)),
         };
-        if let Some(delay) = known.delay.filter(|delay| !delay.shown && delay.less() >= WORTH) {
-            let less = words::change(-delay.less() * 100.0);
-            let name = self.label(delay.arm);
-            answer.what.push_str(&format!(" {name} looks to have {less} less delay, which isn't proven."));
-        }
+        answer.what.push_str(&self.less_delay_unproven(known));
         answer.steps = more.into_iter().map(|command| AnswerStep { host: AnswerHost::Here, command }).collect();
         let windows = matches!(known.limits.by, LimitedBy::Rwnd | LimitedBy::Sndbuf) && full.is_none();
         if answer.action == AnswerAction::Keep && windows && known.measured.is_goodput() {

@@ -101,6 +101,8 @@ pub struct RunFacts {
     pub again: Option<String>,
     /// How less delay at the same speed is claimed, where it is.
     pub delay: Option<DelayRules>,
+    /// Whether a test of less delay that is left open is told of: experiments from before budgets left room for it say nothing.
+    pub tells_of_open_delay: bool,
     /// What a person should know of the machines that measured, and of the link.
     pub link: Vec<String>,
     /// Of very many trials the records are the last ones only: then all of them, in figures.
@@ -151,12 +153,14 @@ impl TuneReport {
         let measured = TrialFigure::of(&records);
         let delay = inputs.facts.delay.and_then(|rules| rules.report(inputs.records, a.pick));
         let delay = delay.filter(|found| !a.unset.contains(&found.arm) && !a.unset.contains(&found.against));
+        let open_delay = inputs.open_delay();
         let median = arms.first().and_then(|arm| arm.figure);
         let known = AnswerInputs {
             records: &records,
             measured: &measured,
             limits: &limits,
             delay: delay.as_ref(),
+            open_delay: open_delay.as_ref(),
             median,
             granted: &granted,
         };
@@ -168,7 +172,7 @@ impl TuneReport {
         let (plan, apply) = if inputs.facts.is_running { Default::default() } else { inputs.apply() };
         // What was measured here is applied first; after a rehearsal come the words on it.
         let (first, last) = if !inputs.facts.addresses.is_empty() { (apply, None) } else { (None, apply) };
-        let next = first.into_iter().chain(inputs.next(&measured)).chain(last).collect();
+        let next = first.into_iter().chain(inputs.next(&measured, open_delay.as_ref())).chain(last).collect();
         let main: Vec<usize> = [0, a.pick, a.leader].into_iter().chain(plateau.as_ref().map(|p| p.arm)).collect();
         Self {
             schema_version: SCHEMA_VERSION,

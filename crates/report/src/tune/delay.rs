@@ -21,6 +21,8 @@ use wt_units::{counted, upper_median};
 const WORTH: f64 = 0.92;
 /// Rounds in which a setting must have been compared before it is chosen.
 const FEWEST: usize = 2;
+/// Rounds beyond the fewest that a test is given.
+const SPARE: usize = 6;
 /// What a trial counts as that moved nothing or wasn't completed, as the log of a ratio: far worse than any other.
 const WORST: f64 = -10.0;
 
@@ -64,6 +66,23 @@ pub struct DelayRules {
     pub epsilon: f64,
 }
 
+/// A test of less delay that isn't decided: of a setting that promises it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct OpenDelayTest {
+    /// The setting.
+    pub arm: usize,
+    /// What it is compared with.
+    pub against: usize,
+    /// The share by which its delay looks smaller: by its own rounds, and before there are any by those of the race.
+    pub less: f64,
+    /// Rounds of its own so far.
+    pub rounds: usize,
+    /// The fewest further rounds in which it could be shown.
+    pub fewest: usize,
+    /// As many as it is given where there is room: enough where what is promised is so.
+    pub most: usize,
+}
+
 impl DelayRules {
     /// The evidence that a claim needs.
     #[must_use]
@@ -82,6 +101,11 @@ impl DelayRules {
     /// than that of `against`. Nothing where delay isn't known, or something else than goodput is compared.
     #[must_use]
     pub fn candidate(&self, records: &[TrialRecord], against: usize) -> Option<usize> {
+        self.promise(records, against).map(|(arm, _)| arm)
+    }
+
+    /// That setting, and the share by which its delay looks smaller.
+    fn promise(&self, records: &[TrialRecord], against: usize) -> Option<(usize, f64)> {
         let rounds: Vec<&TrialRecord> = records.iter().filter(|r| r.spec.phase == Phase::Round).collect();
         let bulk = rounds.first().is_some_and(|r| matches!(r.spec.workload, Workload::Bulk { .. }));
         if !bulk || !TrialFigure::of(&rounds).is_goodput() {
@@ -96,7 +120,29 @@ impl DelayRules {
             let worth = pairs.goodput.len() >= FEWEST && goodput >= (1.0 - self.epsilon / 2.0).ln();
             Some((arm, delay)).filter(|_| worth && delay >= -WORTH.ln())
         });
-        found.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(arm, _)| arm)
+        found.max_by(|a, b| a.1.total_cmp(&b.1)).map(|(arm, delay)| (arm, -(-delay).exp_m1()))
+    }
+
+    /// The test of less delay that these trials leave open; `None` where no setting promises that, or it is shown or can hardly be.
+    #[must_use]
+    pub fn open_test(&self, records: &[TrialRecord], against: usize) -> Option<OpenDelayTest> {
+        let arm = self.next_test(records, against)?;
+        let begun = self.report(records, against);
+        if begun.as_ref().is_some_and(|delay| delay.shown || delay.is_futile()) {
+            return None;
+        }
+        let rounds = begun.as_ref().map_or(0, |delay| delay.rounds);
+        let less = begun.map_or_else(|| self.promise(records, against).map_or(0.0, |(_, less)| less), |it| it.less());
+        let whole = self.whole_test();
+        let fewest = whole.fewest.saturating_sub(rounds).max(1);
+        Some(OpenDelayTest { arm, against, less, rounds, fewest, most: fewest + SPARE })
+    }
+
+    /// A test that has no round yet, of whichever setting.
+    #[must_use]
+    pub fn whole_test(&self) -> OpenDelayTest {
+        let fewest = self.fewest_rounds();
+        OpenDelayTest { arm: 0, against: 0, less: 0.0, rounds: 0, fewest, most: fewest + SPARE }
     }
 
     /// The setting that is tested against `against` next: the one whose rounds have begun, else the [candidate](Self::candidate).

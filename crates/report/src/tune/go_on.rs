@@ -1,10 +1,10 @@
-use super::{TrialFigure, TuneInputs};
+use super::{OpenDelayTest, TrialFigure, TuneInputs};
 use wt_experiment::{StopReason, VerdictKind};
 use wt_trial::{Phase, Status, TrialRecord};
 
 impl TuneInputs<'_> {
     /// What a person may do next, one thing each.
-    pub(super) fn next(&self, measured: &TrialFigure) -> Vec<String> {
+    pub(super) fn next(&self, measured: &TrialFigure, open_delay: Option<&OpenDelayTest>) -> Vec<String> {
         let a = self.assessment;
         if self.facts.is_running {
             return vec![self.wait_for_it()];
@@ -20,7 +20,8 @@ impl TuneInputs<'_> {
             });
             next.push(format!("Set {}{why}; the rest stays as it is.", self.asked(a.pick)));
         }
-        next.extend(self.report_of_all().or_else(|| self.more_trials(measured)));
+        next.extend(self.report_of_all().or_else(|| self.more_trials(measured, open_delay)));
+        next.extend(open_delay.map(|open| self.shows_less_delay(open)));
         if self.tunnel == "lab" || self.tunnel == "sim" {
             next.push("This was an emulated path. Confirm on the real one: windtunnel tune https://HOST/FILE".into());
         }
@@ -28,7 +29,7 @@ impl TuneInputs<'_> {
     }
 
     /// What more trials of it would show, and how to run them.
-    fn more_trials(&self, measured: &TrialFigure) -> Option<String> {
+    fn more_trials(&self, measured: &TrialFigure, open_delay: Option<&OpenDelayTest>) -> Option<String> {
         let a = self.assessment;
         let undecided = a.kind == VerdictKind::Stopped || a.stop == Some(StopReason::Budget);
         // Nobody looks for a gain that is ruled out.
@@ -39,10 +40,10 @@ impl TuneInputs<'_> {
         let gain = a.needed.iter().find(|n| n.more_rounds > 0 && n.more_trials <= 2_000 && is_open(n.gain));
         match gain {
             // What goes on with it would be refused.
-            _ if a.is_over() => (gain.is_some() || undecided).then(|| self.nothing_left()),
+            _ if a.is_over() => (open_delay.is_none() && (gain.is_some() || undecided)).then(|| self.nothing_left()),
             // The same as what the answer says: so many attempts that came to nothing aren't in what is needed.
             Some(_) if a.kind != VerdictKind::Faster && self.is_doubtful() => {
-                Some(format!("Undecided. Continue with: {}", self.go_on(&[])))
+                Some(format!("Undecided. Continue with: {}", self.go_on(&[], open_delay)))
             }
             Some(n) if a.kind != VerdictKind::Faster => Some(format!(
                 "A gain of {:.0} %, if there is one, shows after about {} more trials: {}",
@@ -72,15 +73,18 @@ impl TuneInputs<'_> {
     }
 
     /// What goes on with the experiment until a large gain would show.
-    pub(super) fn go_on(&self, records: &[&TrialRecord]) -> String {
+    pub(super) fn go_on(&self, records: &[&TrialRecord], open_delay: Option<&OpenDelayTest>) -> String {
+        // A test of less delay comes first.
+        let at_least = open_delay.map_or(0, |open| 2 * open.most);
         // Who is ahead but for attempts that came to nothing needs about as many again that don't.
-        let again = self.assessment.trials.max(10);
+        let again = self.assessment.trials.max(10).max(at_least);
         if self.is_doubtful() {
             return self.go_on_for(&format!("\"{again} trials\""));
         }
         let wanted = self.assessment.needed.iter().map(|n| n.more_trials).filter(|more| (1..=2_000).contains(more));
         // So will who is ahead once the round is complete that somebody interrupted: it counts as lost.
         let wanted = wanted.min().map(|more| if ends_interrupted(records) { more.max(again) } else { more });
+        let wanted = wanted.map(|more| more.max(at_least));
         let budget = wanted.map_or_else(|| "10min".to_owned(), |more| format!("\"{more} trials\""));
         self.go_on_for(&budget)
     }

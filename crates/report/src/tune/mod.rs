@@ -38,6 +38,8 @@ mod limits;
 mod limits_work;
 /// What was compared.
 mod measured;
+/// The test of less delay that is left open.
+mod open_delay;
 /// What a person types again with each command.
 mod retyped;
 /// Which server served the trials.
@@ -59,7 +61,7 @@ pub use answer::{Answer, AnswerAction, AnswerHost, AnswerStep, Sure};
 pub use assemble::{AllTrials, Run, RunFacts, Setting, TuneInputs};
 pub use ceiling::Ceiling;
 pub use cells::{FourCells, square};
-pub use delay::{DelayReport, DelayRules};
+pub use delay::{DelayReport, DelayRules, OpenDelayTest};
 pub use limits::{LimitedBy, LimitsReport};
 pub use measured::TrialFigure;
 pub use retyped::RetypedOptions;

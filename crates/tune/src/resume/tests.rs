@@ -62,6 +62,57 @@ fn who_goes_on_keeps_what_was_shown_of_delay() {
     assert_eq!(second.verdict.answer.sure.confidence, first.verdict.answer.sure.confidence);
 }
 
+#[test]
+fn what_was_left_of_the_test_of_less_delay_comes_first_when_somebody_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let small = TuneRequest {
+        knobs: None,
+        levels: vec!["rwin=40KiB".parse().unwrap()],
+        hold: vec!["cc=cubic".parse().unwrap()],
+        goal: super::super::request::Goal::Delay,
+        ..request(folder.path(), "16 trials")
+    };
+    let first = begun(&small);
+    assert_eq!(first.delay, None, "{}", first.to_terminal(100, false));
+    let more =
+        TuneRequest { levels: Vec::new(), hold: Vec::new(), budget: Some("26 trials".parse().unwrap()), ..small };
+    let second = gone_on(&more);
+    let delay = second.delay.as_ref().unwrap_or_else(|| panic!("{}", second.to_terminal(100, false)));
+    assert!(delay.shown && delay.rounds <= 13, "{delay:?}");
+    assert_eq!(second.verdict.answer.action, AnswerAction::Set);
+    let (race, test) = (second.trials - first.trials, second.delay_trials.len());
+    assert!(race + test <= 26, "{race} and {test}");
+    let journal = wt_setup::journal::open(more.journal.as_deref()).unwrap();
+    let rounds = |phase: wt_trial::Phase| {
+        let rows = journal.rows(&second.id).unwrap().into_iter();
+        rows.filter(|row| row.phase == phase).map(|row| (row.id, row.round)).collect::<Vec<_>>()
+    };
+    let (race, test) = (rounds(wt_trial::Phase::Round), rounds(wt_trial::Phase::Delay));
+    assert!(race.iter().all(|(id, round)| test.iter().all(|(before, other)| before < id && other < round)), "{race:?}");
+    let again = report_of(super::super::report::report(&journal, journal.load(&second.id).unwrap()));
+    assert_eq!((&again.verdict, &again.next), (&second.verdict, &second.next));
+}
+
+#[test]
+fn a_race_that_left_its_room_to_the_test_of_less_delay_is_reported_from_the_journal_as_at_its_end() {
+    let folder = tempfile::tempdir().unwrap();
+    for (seed, trials) in [(3, "18 trials"), (4, "24 trials")] {
+        let request = TuneRequest {
+            knobs: None,
+            levels: vec!["rwin=40KiB".parse().unwrap()],
+            hold: vec!["cc=cubic".parse().unwrap()],
+            goal: super::super::request::Goal::Delay,
+            seed,
+            ..request(folder.path(), trials)
+        };
+        let ended = begun(&request);
+        assert!(ended.verdict.stop == Some(StopReason::Budget) && ended.delay.is_some(), "{:?}", ended.verdict);
+        let journal = wt_setup::journal::open(request.journal.as_deref()).unwrap();
+        let again = report_of(super::super::report::report(&journal, journal.load(&ended.id).unwrap()));
+        assert_eq!((&again.verdict, &again.next), (&ended.verdict, &ended.next));
+    }
+}
+
 /// What a report, and somebody who would go on with it, are told of the experiment that ran last.
 fn seen_by_others(request: &TuneRequest) -> (Box<TuneReport>, Problem) {
     let journal = wt_setup::journal::open_to_read(request.journal.as_deref()).unwrap();

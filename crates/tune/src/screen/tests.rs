@@ -1,4 +1,5 @@
 use super::*;
+use crate::delay_room::DelayRoom;
 use crate::drive::tests::made_up::{MadeUp, plan};
 use crate::turns::RoundTurns;
 use wt_journal::NewExperiment;
@@ -29,6 +30,7 @@ fn trials_until(until_ns: Option<u64>) -> u32 {
         ran: 0,
         ended: None,
         until_ns,
+        room: DelayRoom::default(),
     };
     assert!(rounds_of(&mut driver, &factors, &mut screen, 4).unwrap(), "nobody stopped it");
     driver.ran

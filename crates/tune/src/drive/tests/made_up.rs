@@ -1,5 +1,6 @@
 //! Experiments of several sessions on paths that tests make up.
 
+use crate::delay_room::DelayRoom;
 use crate::drive::*;
 use crate::history::History;
 use crate::observed::DIRECTED;
@@ -105,6 +106,7 @@ impl Sessions<'_> {
             ran: 0,
             ended: None,
             until_ns: None,
+            room: DelayRoom::default(),
         };
         driver.rounds(&design, done, cut, &mut experiment).unwrap();
         let by_user = experiment.stop_reason() == Some(StopReason::User);
