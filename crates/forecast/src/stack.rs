@@ -85,11 +85,11 @@ impl StackSettings {
 
     fn parts(&self) -> Vec<String> {
         let size = |bytes: u64| Bytes(bytes).human();
-        let grows = if self.grows_as_before_6_16 { " as before Linux 6.16" } else { "" };
+        let grows = if self.grows_as_before_6_16 { ", used as before Linux 6.16" } else { "" };
         vec![
             format!("cc={}", self.cc),
-            format!("receive buffers of {} that grow to {}{grows}", size(self.rmem_initial), size(self.rmem_max)),
-            format!("send buffers that grow to {}", size(self.wmem_max)),
+            format!("tcp_rmem from {} to {}{grows}", size(self.rmem_initial), size(self.rmem_max)),
+            format!("tcp_wmem to {}", size(self.wmem_max)),
         ]
     }
 }

@@ -431,7 +431,7 @@ fn current_are_the_settings_of_linux_on_every_host_and_those_of_this_one_where_t
     let why = everywhere["arms"][0]["why"].as_str().unwrap();
     assert!(why.contains("Linux 6.18") && why.contains("cc=cubic") && why.contains("32 MiB"), "{why}");
     let said = on_a_host("");
-    let wanted = "This host has cc=reno, receive buffers of 128 KiB that grow to 6 MiB";
+    let wanted = "This host has cc=reno, tcp_rmem from 128 KiB to 6 MiB";
     assert!(said.contains("current (rwin=auto mtu=1500 cc=cubic)") && said.contains(wanted), "{said}");
     let here = answer("--json --this-host");
     assert_eq!((&here["this_host"]["cc"], &here["this_host"]["rmem_max"]), (&"reno".into(), &6_291_456.into()));

@@ -199,15 +199,13 @@ mod tests {
         let request = PredictRequest { set, size: Some(Bytes(1_000)), ..PredictRequest::of(path) };
         let answer = predict(&request, &Cancel::new()).unwrap();
         let usual = StackSettings::usual();
-        let own = "The current settings are Linux' own, on every host: cc=cubic, receive buffers of 128 KiB that grow to 32 MiB, \
-            send buffers that grow to 4 MiB.";
+        let own = "The current settings are Linux' own, on every host: cc=cubic, tcp_rmem from 128 KiB to 32 MiB, \
+            tcp_wmem to 4 MiB.";
         assert_eq!(current_sentence(&answer, &usual), own);
         let here = StackSettings { cc: "bbr".to_owned(), rmem_max: 6 << 20, ..usual.clone() };
         assert_eq!(
             current_sentence(&answer, &here),
-            format!(
-                "{own} This host has cc=bbr, receive buffers of 128 KiB that grow to 6 MiB: compare with that by --this-host."
-            )
+            format!("{own} This host has cc=bbr, tcp_rmem from 128 KiB to 6 MiB: compare with that by --this-host.")
         );
         let unknown = StackSettings { cc: "dctcp".to_owned(), ..usual };
         let said = current_sentence(&answer, &unknown);
