@@ -1601,6 +1601,7 @@ export type PredictAnswer = {
   schema_version: number;
   /** Random seeds per setting. */
   seeds: number;
+  this_host?: StackSettings | null;
   /** Time of the workload, µs; nothing where it goes by size. */
   time_us?: number | null;
   /** `sim`. */
@@ -1627,6 +1628,8 @@ export type PredictedArm = {
   goodput_p5_bps: number;
   /** One in twenty seeds had more. */
   goodput_p95_bps: number;
+  /** What its gain must exceed besides chance, as a share, where that is more than the answer's `least_gain`: the model was compared with a kernel on such paths, but not with such settings. */
+  least_gain?: number | null;
   /** The mean of the smoothed RTT over the smallest one, less one of these, µs. */
   queueing_delay_us: number;
   /** Retransmitted segments, of all with payload. */
@@ -2370,6 +2373,20 @@ export type Spread = {
   p95_us: number;
   /** 99 % are no longer, µs. */
   p99_us: number;
+};
+
+/** What a host's settings are, as far as the model asks hosts for theirs. */
+export type StackSettings = {
+  /** The congestion control of connections that ask for none. */
+  cc: string;
+  /** Whether receive buffers grow as before Linux 6.16. */
+  grows_as_before_6_16: boolean;
+  /** What a receive buffer begins with, bytes: the second number of `tcp_rmem`. */
+  rmem_initial: number;
+  /** How large a receive buffer may become, bytes: the third number of `tcp_rmem`. */
+  rmem_max: number;
+  /** How large a send buffer may become, bytes: the third number of `tcp_wmem`. */
+  wmem_max: number;
 };
 
 /** TCP/IP stacks to compare over a path of the lab: the options of `windtunnel stacks compare`. */
