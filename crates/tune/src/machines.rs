@@ -1,6 +1,5 @@
 //! The machines on which the sessions of an experiment were run: one verdict is of all of them.
 
-use super::notebook::host;
 use wt_journal::{HostConfig, StoredExperiment};
 use wt_trial::TunnelKind;
 
@@ -9,6 +8,15 @@ pub(crate) struct SessionPlace<'a> {
     pub(crate) stored: &'a StoredExperiment,
     /// The round with which it began; none where it has no trial of one.
     pub(crate) round: Option<u32>,
+}
+
+/// This machine: two experiments of different hosts aren't compared.
+pub fn host() -> HostConfig {
+    let read = |name: &str| {
+        let text = std::fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok()?;
+        Some(text.trim().to_owned()).filter(|text| !text.is_empty())
+    };
+    HostConfig { name: read("hostname"), kernel: read("osrelease"), ..HostConfig::default() }.whole()
 }
 
 /// What a person should know where sessions were run on different machines, or kernels; in a model nothing is of the machine.

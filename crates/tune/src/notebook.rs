@@ -1,5 +1,6 @@
 //! Every trial in the journal: before it begins, and after it has ended.
 
+pub use super::machines::host;
 use super::observed::DIRECTED;
 use super::plan::Plan;
 use super::request::TuneRequest;
@@ -8,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 use wt_experiment::Method;
 use wt_journal::{
-    Arm, Claim, ExperimentConfig, HostConfig, Journal as _, NewExperiment, PlateauConfig, Prune, SqliteJournal, State,
+    Arm, Claim, ExperimentConfig, Journal as _, NewExperiment, PlateauConfig, Prune, SqliteJournal, State,
     StoredExperiment, TuneConfig,
 };
 use wt_problem::Problem;
@@ -208,13 +209,4 @@ pub(crate) fn config(
         ..more
     }
     .whole()
-}
-
-/// This machine: two experiments of different hosts aren't compared.
-pub fn host() -> HostConfig {
-    let read = |name: &str| {
-        let text = std::fs::read_to_string(format!("/proc/sys/kernel/{name}")).ok()?;
-        Some(text.trim().to_owned()).filter(|text| !text.is_empty())
-    };
-    HostConfig { name: read("hostname"), kernel: read("osrelease"), ..HostConfig::default() }.whole()
 }

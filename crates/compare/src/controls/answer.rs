@@ -1,5 +1,5 @@
 use super::beside::SharedWithFlow;
-use super::words::percent;
+use super::units::percent;
 use crate::path::ComparedPath;
 use serde::Serialize;
 use wt_report::Chart;

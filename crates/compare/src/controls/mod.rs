@@ -30,4 +30,3 @@ pub use answer::{ControlResult, ControlsAnswer};
 pub use request::{ControlsRequest, DEFAULT_CONTROLS, DisturbanceKind};
 pub use session::run;
 pub use units::{goodput_figure, goodput_of_run, goodput_unit};
-pub use words::percent;

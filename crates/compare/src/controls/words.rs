@@ -1,4 +1,5 @@
 use super::answer::{AgainstFirst, ControlResult, ControlsAnswer};
+use super::units::percent;
 use wt_units::change;
 
 impl ControlResult {
@@ -127,9 +128,4 @@ fn sorted(others: &[ControlResult], shown: fn(&AgainstFirst) -> bool) -> String 
         format!("{} ({} %)", one.label, change(gain, 0))
     };
     kept.iter().map(name).collect::<Vec<_>>().join(", ")
-}
-
-/// How far a ratio is from 1, percent.
-pub fn percent(ratio: f64) -> f64 {
-    (ratio - 1.0) * 100.0
 }
