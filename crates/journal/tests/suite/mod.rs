@@ -380,7 +380,9 @@ fn what_goes_on_with_an_experiment_is_found(journal: &mut dyn Journal) {
     // Who only speaks of it goes on with nothing, and of two the first counts.
     let comment = NewExperiment { config: json!({"comment": "a"}).into(), ..experiment("early", 1) };
     journal.create_experiment(&comment).unwrap();
-    finished(journal, "fork", 9_000_000, 1, Some("a"));
+    let second = journal.load("b").unwrap();
+    let fork = StoredExperiment { id: "fork".to_owned(), started_unix_us: 9_000_000, ..second };
+    journal.import(&fork, &[]).unwrap();
     assert_eq!(journal.continued_by("a").unwrap().as_deref(), Some("b"));
     assert_eq!(journal.continuations("a").unwrap(), ["b", "c"]);
     assert_eq!((journal.continued_by("c").unwrap(), journal.continuations("fork").unwrap().len()), (None, 0));

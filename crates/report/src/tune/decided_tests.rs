@@ -179,7 +179,7 @@ fn one_spoilt_attempt_isnt_too_many_and_one_command_goes_on() {
         let mut story = one(with(Knob::Mtu, Level::Number(1_400)), 2.0, 4.0, 0.02, 12).run();
         let a = &mut story.assessment;
         (a.kind, a.pick, a.gain_at_most, a.stop) = (VerdictKind::NoDifference, 0, None, Some(StopReason::Budget));
-        (a.arms[1].doubtful, a.arms[1].spoilt) = (true, spoilt);
+        (a.arms[1].doubtful, a.arms[1].spoilt, a.may_go_on) = (true, spoilt, true);
         // As if nothing had been spoilt.
         let need = wt_experiment::NeededRounds { gain: 0.05, rounds: 13, more_rounds: 1, more_trials: 2 };
         a.needed = vec![need];
