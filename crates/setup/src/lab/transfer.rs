@@ -1,7 +1,7 @@
 use crate::controls::available;
 use crate::{duration_or_none, settings_of};
 use serde::{Deserialize, Serialize};
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::time::Duration;
 use wt_lab::{PORT, SERVER_V4};
 use wt_load::{
@@ -99,6 +99,10 @@ pub fn transfer(request: &TransferRequest, cancel: &Cancel) -> Result<TransferAn
         (Some(size), _) => (Amount::Size(size), LONGEST),
         (None, time) => (Amount::Time(time.unwrap_or(USUAL_TIME)), time.unwrap_or(USUAL_TIME) + CONNECT),
     };
+    if own_address().is_some_and(|own| !is_of_a_lab(own)) {
+        // Whatever answers there from outside, a proxy say, is no server of ours.
+        return Err(outside(format!("this host has no address of a lab to reach {SERVER_V4} from")));
+    }
     let direction = request.direction;
     let load = load_request(direction, amount, &settings);
     // What the sender sets, the server is told; this end sets its own.
@@ -196,15 +200,34 @@ fn load_request(direction: Direction, amount: Amount, settings: &Settings) -> Re
     }
 }
 
+fn outside(what: String) -> Problem {
+    Problem::remote(what)
+        .because("this isn't within a lab, or the path lets nothing through")
+        .hint("windtunnel lab run adsl -- windtunnel lab transfer")
+}
+
+/// The address from which packets to the lab's server would come; nothing where no way leads there.
+fn own_address() -> Option<Ipv4Addr> {
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
+    socket.connect((SERVER_V4, PORT)).ok()?;
+    match socket.local_addr().ok()?.ip() {
+        IpAddr::V4(own) => Some(own),
+        IpAddr::V6(_) => None,
+    }
+}
+
+/// Whether hosts of labs have such addresses: 198.18.0.0/15, which is kept for measurements (RFC 2544, appendix C.2.2).
+fn is_of_a_lab(own: Ipv4Addr) -> bool {
+    matches!(own.octets(), [198, 18 | 19, ..])
+}
+
 fn problem(error: &LoadError) -> Problem {
     match error {
         LoadError::Refused { knob: Knob::Cc, .. } => {
             Problem::usage(error.to_string()).because(format!("this kernel has {}", available().join(", ")))
         }
         LoadError::Refused { .. } | LoadError::Request(_) => Problem::usage(error.to_string()),
-        LoadError::Connect(_) => Problem::remote(error.to_string())
-            .because("this isn't within a lab, or the path lets nothing through")
-            .hint("windtunnel lab run adsl -- windtunnel lab transfer"),
+        LoadError::Connect(_) => outside(error.to_string()),
         LoadError::Broken(_) => Problem::remote(error.to_string()),
     }
 }
@@ -251,6 +274,15 @@ fn answer(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_host_with_an_address_of_its_own_is_in_no_lab() {
+        for (own, is) in
+            [([198, 18, 0, 1], true), ([198, 19, 0, 1], true), ([192, 0, 2, 2], false), ([198, 20, 0, 1], false)]
+        {
+            assert_eq!(is_of_a_lab(own.into()), is, "{own:?}");
+        }
+    }
 
     #[test]
     fn only_what_begins_with_bbr_and_goes_on_with_another_one_is_said_to_be_paced() {
