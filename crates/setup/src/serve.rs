@@ -90,12 +90,12 @@ pub struct ServeAnswer {
 /// What one client may have a day. None of something would let nobody test, which looks like a used-up quota to each client.
 fn quota(request: &ServeRequest, time: Option<Duration>) -> Result<Quota, Problem> {
     let nothing = [
-        ("quota_bytes", request.quota_bytes == Some(0)),
-        ("quota_time", time.is_some_and(|time| time.is_zero())),
-        ("quota_tests", request.quota_tests == Some(0)),
+        ("0 bytes", request.quota_bytes == Some(0)),
+        ("0 seconds", time.is_some_and(|time| time.is_zero())),
+        ("0 tests", request.quota_tests == Some(0)),
     ];
-    if let Some((name, _)) = nothing.iter().find(|(_, is_nothing)| *is_nothing) {
-        return Err(Problem::usage(format!("a {name} of 0 lets nobody test"))
+    if let Some((none, _)) = nothing.iter().find(|(_, is_nothing)| *is_nothing) {
+        return Err(Problem::usage(format!("a quota of {none} lets nobody test"))
             .hint("leave it out for no bound, or name what one client may have a day"));
     }
     let usual = Quota::default();
@@ -409,15 +409,15 @@ mod tests {
         assert_eq!(told(&|request| request.quota_tests = Some(1)), Ok((usual.bytes, 1)));
         assert_eq!(
             told(&|request| request.quota_tests = Some(0)),
-            Err("a quota_tests of 0 lets nobody test".to_owned())
+            Err("a quota of 0 tests lets nobody test".to_owned())
         );
         assert_eq!(
             told(&|request| request.quota_bytes = Some(0)),
-            Err("a quota_bytes of 0 lets nobody test".to_owned())
+            Err("a quota of 0 bytes lets nobody test".to_owned())
         );
         assert_eq!(
             told(&|request| request.quota_time_s = Some(0.0)),
-            Err("a quota_time of 0 lets nobody test".to_owned())
+            Err("a quota of 0 seconds lets nobody test".to_owned())
         );
     }
 

@@ -69,6 +69,8 @@ pub struct TransferAnswer {
     pub problem: Option<Problem>,
 }
 
+/// What runs a transfer within a lab.
+const WITHIN: &str = "windtunnel lab run adsl -- windtunnel lab transfer";
 /// How `ip netns` calls the lab's server, from within it.
 const SERVER: &str = "server";
 /// The knobs that one connection takes.
@@ -101,7 +103,9 @@ pub fn transfer(request: &TransferRequest, cancel: &Cancel) -> Result<TransferAn
     };
     if own_address().is_some_and(|own| !is_of_a_lab(own)) {
         // Whatever answers there from outside, a proxy say, is no server of ours.
-        return Err(outside(format!("this host has no address of a lab to reach {SERVER_V4} from")));
+        return Err(Problem::remote(format!("there is no way from this host to a lab's server, {SERVER_V4}"))
+            .because("this isn't within a lab")
+            .hint(WITHIN));
     }
     let direction = request.direction;
     let load = load_request(direction, amount, &settings);
@@ -200,12 +204,6 @@ fn load_request(direction: Direction, amount: Amount, settings: &Settings) -> Re
     }
 }
 
-fn outside(what: String) -> Problem {
-    Problem::remote(what)
-        .because("this isn't within a lab, or the path lets nothing through")
-        .hint("windtunnel lab run adsl -- windtunnel lab transfer")
-}
-
 /// The address from which packets to the lab's server would come; nothing where no way leads there.
 fn own_address() -> Option<Ipv4Addr> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).ok()?;
@@ -227,7 +225,9 @@ fn problem(error: &LoadError) -> Problem {
             Problem::usage(error.to_string()).because(format!("this kernel has {}", available().join(", ")))
         }
         LoadError::Refused { .. } | LoadError::Request(_) => Problem::usage(error.to_string()),
-        LoadError::Connect(_) => outside(error.to_string()),
+        LoadError::Connect(_) => Problem::remote(error.to_string())
+            .because("this isn't within a lab, or the path lets nothing through")
+            .hint(WITHIN),
         LoadError::Broken(_) => Problem::remote(error.to_string()),
     }
 }
@@ -252,7 +252,7 @@ fn answer(
     let problem = failed.then(|| {
         Problem::remote(format!("the transfer failed: {finish}"))
             .because("the other end isn't the lab's server, or it ended, or the path broke")
-            .hint("windtunnel lab run adsl -- windtunnel lab transfer")
+            .hint(WITHIN)
     });
     TransferAnswer {
         schema_version: 1,

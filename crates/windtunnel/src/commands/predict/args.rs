@@ -19,6 +19,7 @@ use wt_units::{Assignment, BitsPerSecond, Bytes, Knob, Ratio, format_duration, p
   windtunnel predict transatlantic --knobs cc,initcwnd --size 1MB
   windtunnel predict --link-rate 8mbit --rtt 40ms --loss 0.1% --queue 64KiB --encap pppoe-llcsnap
   windtunnel predict transatlantic --set cc=bbr,initcwnd=20 --size 3MB
+  windtunnel predict adsl --this-host
   windtunnel predict lte --workload page --knobs initcwnd
   windtunnel predict dialup --levels rwin=1x..16x --units B --svg rwin.svg
   windtunnel predict --table paths.csv --out answers.csv
