@@ -18,7 +18,6 @@ impl ControlsAnswer {
             "90 % of the path in, s",
             "T90, s",
             "back in, s",
-            "single runs",
         ];
         let number = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value:.1}"));
         let precise = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value:.2}"));
@@ -35,8 +34,13 @@ impl ControlsAnswer {
                 precise(one.t90_path_s),
                 number(one.t90_s),
                 number(one.recovery_s),
-                one.goodput.runs.iter().map(|goodput| goodput_of_run(*goodput)).collect::<Vec<_>>().join(" "),
             ]
+        }));
+        // In a table of their own: beside the figures there is no room for them.
+        let mut runs = vec![vec!["congestion control".to_owned(), format!("single runs, {unit}")]];
+        runs.extend(self.algorithms.iter().map(|one| {
+            let rates = one.goodput.runs.iter().map(|goodput| goodput_of_run(*goodput));
+            vec![one.label.clone(), rates.collect::<Vec<_>>().join(" ")]
         }));
         let mut text = vec![self.verdict.text.clone()];
         text.extend(Some(self.verdict.start.clone()).filter(|start| !start.is_empty()));
@@ -56,7 +60,7 @@ impl ControlsAnswer {
             ),
             text,
             table,
-            more: Vec::new(),
+            more: vec![("Each trial".to_owned(), runs)],
             charts: self.pictures.iter().map(|picture| (picture.heading.clone(), picture.chart.clone())).collect(),
             film: None,
             footer: format!("Windtunnel {} · {}", env!("CARGO_PKG_VERSION"), self.id),
