@@ -4,7 +4,7 @@ use super::event::{CompareEvent, ComparedTrial, Sink, Subject};
 use rand::SeedableRng as _;
 use rand::seq::SliceRandom as _;
 use rand_chacha::ChaCha12Rng;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use wt_experiment::EProcess;
 use wt_problem::Problem;
 use wt_sys::clock::unix_us;
@@ -162,10 +162,11 @@ impl<T: Tunnel> Rounds<'_, T> {
             seed: self.seed.wrapping_add(u64::from(place.round)),
         };
         let id = self.notebook.begin(&spec, unix_us())?;
+        let begun = Instant::now();
         let outcome = match self.tunnel.run(&spec, self.cancel) {
-            Ok(outcome) => outcome,
+            Ok(outcome) => outcome.ended_after(begun.elapsed()),
             Err(error) => {
-                self.notebook.finish(id, &TrialOutcome::empty(Status::Aborted, Duration::ZERO, error.to_string()))?;
+                self.notebook.finish(id, &TrialOutcome::empty(Status::Aborted, begun.elapsed(), error.to_string()))?;
                 return Err(Problem::internal(error.to_string()).hint("run `windtunnel doctor`"));
             }
         };

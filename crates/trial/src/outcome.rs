@@ -140,6 +140,16 @@ impl TrialOutcome {
         }
     }
 
+    /// The same, if it was stopped: it lasted no longer than until then, whatever it was given.
+    #[must_use]
+    pub fn ended_after(mut self, took: Duration) -> Self {
+        if self.status == Status::Aborted {
+            let took = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
+            self.elapsed_us = if self.elapsed_us == 0 { took } else { self.elapsed_us.min(took) };
+        }
+        self
+    }
+
     /// The same with something to compare, whatever happened: a workload that isn't judged by payload over time counts as
     /// bad as the deadline allows where it measured nothing.
     #[must_use]

@@ -15,15 +15,14 @@ pub(super) fn of(
     server: Option<EndReport>,
     stats: &EngineStats,
 ) -> TrialOutcome {
-    let deadline = spec.deadline;
     let stopped = client.finish == Finish::Cancelled;
     let Some(server) = server else {
         if stopped {
-            return TrialOutcome::empty(Status::Aborted, deadline, STOPPED);
+            return TrialOutcome::empty(Status::Aborted, client.elapsed, STOPPED);
         }
         // Our own server's silence is no property of the settings.
         let why = "the server's side of the transfer never ended";
-        return TrialOutcome::empty(Status::Invalid, deadline, why);
+        return TrialOutcome::empty(Status::Invalid, spec.deadline, why);
     };
     let measures = client.measures.clone();
     // Where both take turns the client has the clock, whichever way most of the payload goes.
@@ -155,6 +154,28 @@ mod tests {
         EndReport { samples, ..EndReport::of_several(Finish::Done, 20_000, elapsed) }
     }
 
+    fn spec(direction: Direction, amount: Amount) -> TrialSpec {
+        TrialSpec {
+            experiment: "test".to_owned(),
+            phase: Phase::Round,
+            round: 1,
+            order: 1,
+            arm: 0,
+            settings: Settings::new(),
+            workload: Workload::Bulk { direction, amount },
+            deadline: Duration::from_secs(9),
+            seed: 1,
+        }
+    }
+
+    #[test]
+    fn a_trial_that_is_stopped_lasted_until_then_and_not_until_its_deadline() {
+        let client = EndReport { finish: Finish::Cancelled, ..end(243) };
+        let spec = spec(Direction::Down, Amount::Time(Duration::from_secs(5)));
+        let outcome = of(&spec, Direction::Down, client, None, &EngineStats::default());
+        assert_eq!((outcome.status, outcome.elapsed_us), (Status::Aborted, 243_000));
+    }
+
     #[test]
     fn an_upload_of_a_size_is_timed_by_its_sender_and_one_by_time_by_its_receiver() {
         let (size, time) = (Amount::Size(Bytes(20_000)), Amount::Time(Duration::from_millis(123)));
@@ -163,17 +184,7 @@ mod tests {
         for (direction, amount, elapsed_us, first_us) in
             [(up, size, 243_000, 61_000), (up, time, 123_000, 1_000), (down, size, 243_000, 1_000)]
         {
-            let spec = TrialSpec {
-                experiment: "test".to_owned(),
-                phase: Phase::Round,
-                round: 1,
-                order: 1,
-                arm: 0,
-                settings: Settings::new(),
-                workload: Workload::Bulk { direction, amount },
-                deadline: Duration::from_secs(9),
-                seed: 1,
-            };
+            let spec = spec(direction, amount);
             let outcome = of(&spec, direction, end(243), Some(end(123)), &EngineStats::default());
             assert_eq!((outcome.status, outcome.bytes), (Status::Completed, 20_000));
             assert_eq!(
