@@ -4,8 +4,10 @@
 //! pcap-filter(7), of which this is a part: `host`, `net`, `port`, `portrange` with `src` and `dst`; `tcp`, `udp`, `icmp`,
 //! `icmp6`, `ip`, `ip6`, also before `host` and `port`; `less` and `greater`; `and`, `or`, `not` and parentheses.
 //!
+//! "and" and "or" bind alike there, and from left to right: `a or b and c` is `(a or b) and c`.
+//!
 //! # What this leaves out
-//! Link layers, expressions on bytes, names of hosts (they would be looked up), and the list of services but for a few.
+//! `less` and `greater` are of the IP packet, not of the frame around it. Link layers, expressions on bytes, names of hosts (they would be looked up), and the list of services but for a few.
 
 use std::net::IpAddr;
 use wt_wire::Protocol;
@@ -126,7 +128,7 @@ impl std::str::FromStr for Filter {
                 why: "it is empty; write for example tcp and host 192.0.2.1".to_owned(),
             });
         }
-        let node = parser.or()?;
+        let node = parser.joined()?;
         match parser.peek() {
             None => Ok(Self(node)),
             Some(")") => Err(parser.error("there is no parenthesis to close")),
@@ -177,27 +179,25 @@ impl Parser {
         FilterError { at: self.peek().map(str::to_owned), why: why.into() }
     }
 
-    fn or(&mut self) -> Result<Node, FilterError> {
+    /// Conditions joined by "and" and "or", which bind alike, from left to right.
+    fn joined(&mut self) -> Result<Node, FilterError> {
         self.depth += 1;
         if self.depth > DEEPEST {
             return Err(self.error("there are too many parentheses"));
         }
-        let mut parts = vec![self.and()?];
-        while self.peek() == Some("or") {
+        let mut node = self.not()?;
+        while let Some(word @ ("and" | "or")) = self.peek() {
+            let is_and = word == "and";
             self.at += 1;
-            parts.push(self.and()?);
+            let right = self.not()?;
+            match (&mut node, is_and) {
+                (Node::And(parts), true) | (Node::Or(parts), false) => parts.push(right),
+                _ if is_and => node = Node::And(vec![node, right]),
+                _ => node = Node::Or(vec![node, right]),
+            }
         }
         self.depth -= 1;
-        Ok(if parts.len() == 1 { parts.swap_remove(0) } else { Node::Or(parts) })
-    }
-
-    fn and(&mut self) -> Result<Node, FilterError> {
-        let mut parts = vec![self.not()?];
-        while self.peek() == Some("and") {
-            self.at += 1;
-            parts.push(self.not()?);
-        }
-        Ok(if parts.len() == 1 { parts.swap_remove(0) } else { Node::And(parts) })
+        Ok(node)
     }
 
     fn not(&mut self) -> Result<Node, FilterError> {
@@ -208,7 +208,7 @@ impl Parser {
         }
         let node = if self.peek() == Some("(") {
             self.at += 1;
-            let inner = self.or()?;
+            let inner = self.joined()?;
             if self.peek() != Some(")") {
                 return Err(self.error("a parenthesis isn't closed"));
             }
@@ -404,6 +404,9 @@ mod tests {
             ("not not tcp", true, false),
             ("tcp and (port 1 or (port 443 and net 10.0.0.0/8))", true, false),
             ("port 1 and port 443 or tcp", true, false),
+            ("udp or tcp and port 53", false, true),
+            ("tcp or port 53 and udp", false, true),
+            ("udp or (tcp and port 443)", true, true),
             ("less 100 and greater 100", true, true),
             ("greater 101", false, false),
             ("icmp or icmp6", false, false),
