@@ -1,3 +1,4 @@
+use std::io::Read as _;
 use std::ops::RangeInclusive;
 use std::path::Path;
 use wt_problem::Problem;
@@ -22,18 +23,30 @@ impl Sheet {
     pub(super) fn read(path: &Path) -> Result<Self, Problem> {
         let name = path.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
         let cannot = |why: String| Problem::usage(format!("can't read {}: {why}", path.display()));
-        let length = std::fs::metadata(path).map_err(|error| cannot(error.to_string()))?.len();
-        if length > LARGEST {
-            return Err(cannot(format!("{length} bytes are too many for a study's table; at most {LARGEST}")));
+        // A device or a pipe has no length before it is read.
+        let mut bytes = Vec::new();
+        let file = std::fs::File::open(path).map_err(|error| cannot(error.to_string()))?;
+        file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|error| cannot(error.to_string()))?;
+        if bytes.len() as u64 > LARGEST {
+            return Err(cannot(format!("it is too long for a study's table; at most {LARGEST} bytes")));
         }
-        let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).trim(csv::Trim::All).from_path(path);
-        let reader = reader.as_mut().map_err(|error| cannot(error.to_string()))?;
-        let columns = reader.headers().map_err(|error| cannot(error.to_string()))?.iter().map(str::to_owned).collect();
+        let mut reader = csv::ReaderBuilder::new().comment(Some(b'#')).trim(csv::Trim::All).from_reader(&*bytes);
+        let columns: Vec<String> =
+            reader.headers().map_err(|error| cannot(error.to_string()))?.iter().map(str::to_owned).collect();
+        if let [only] = columns.as_slice()
+            && only.contains(';')
+        {
+            let why = "its columns stand apart by semicolons".to_owned();
+            return Err(cannot(why).hint("write them with commas between, and figures with a point: 1.5"));
+        }
         let (mut rows, mut lines) = (Vec::new(), Vec::new());
         for record in reader.records() {
             let record = record.map_err(|error| cannot(error.to_string()))?;
             lines.push(record.position().map_or(0, csv::Position::line));
             rows.push(record.iter().map(str::to_owned).collect());
+        }
+        if rows.is_empty() {
+            return Err(cannot("there is no measurement in it, only names of columns".to_owned()));
         }
         Ok(Self { name, columns, rows, file: path.display().to_string(), lines })
     }

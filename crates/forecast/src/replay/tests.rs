@@ -1,4 +1,5 @@
 use super::*;
+use std::path::Path;
 use wt_problem::Fault;
 
 fn request(tables: &[PathBuf]) -> ReplayRequest {
@@ -115,4 +116,18 @@ fn a_cell_that_cannot_be_is_told_with_its_line_and_the_other_tables_of_a_folder_
     let empty = tempfile::tempdir().unwrap();
     let problem = replay(&request(&[empty.path().to_owned()]), &Cancel::new()).unwrap_err();
     assert!(problem.what.contains("there is no CSV file in"), "{problem}");
+}
+
+#[test]
+fn no_table_is_read_without_end_and_one_without_measurements_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        Sheet::read(&path).err().unwrap().to_string()
+    };
+    assert!(refused("names.csv", "mtu,series1\n").contains("no measurement"));
+    assert!(refused("semicolons.csv", "mtu;series1\n576;1,5\n").contains("semicolons"));
+    let endless = Sheet::read(Path::new("/dev/zero")).err().unwrap().to_string();
+    assert!(endless.contains("too long"), "{endless}");
 }
