@@ -69,16 +69,12 @@ fn address_of(text: &str, ip: Option<IpVersion>, default_port: u16, cancel: &Can
     resolved(&host, port, ip, cancel)
 }
 
-/// The address of a name, of this version of IP; blocks as long as the resolver takes, unless it is cancelled. An IPv4 address in the
-/// notation of IPv6, as `ss` names IPv4 peers of IPv6 sockets, is that IPv4 address: packets of IPv6 with it go nowhere.
-///
-/// # Source
-/// RFC 4291 section 2.5.5.2.
+/// The address of a name, of this version of IP; blocks as long as the resolver takes, unless it is cancelled.
 pub(crate) fn resolved(host: &str, port: u16, ip: Option<IpVersion>, cancel: &Cancel) -> Result<SocketAddr, Problem> {
     let found = resolve_unless(host, port, || cancel.is_cancelled()).map_err(|error| unresolvable(host, &error))?;
-    let mut plain = found.iter().map(|address| SocketAddr::new(address.ip().to_canonical(), address.port()));
     let wanted = |address: &SocketAddr| ip.is_none_or(|ip| ip.has(address.ip()));
-    plain.find(wanted).ok_or_else(|| {
+    let first = found.iter().map(|address| SocketAddr::new(address.ip(), address.port())).find(wanted);
+    first.ok_or_else(|| {
         let other = if ip == Some(IpVersion::V6) { "4" } else { "6" };
         Problem::usage(format!("{host} has no address of that version of IP")).hint(format!("try --ip {other}"))
     })

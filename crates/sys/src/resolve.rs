@@ -90,6 +90,19 @@ impl Drop for List {
     }
 }
 
+/// An IPv4 address in the notation of IPv6, as `ss` names IPv4 peers of IPv6 sockets, is that IPv4 address: packets of IPv6 with it
+/// go nowhere.
+///
+/// # Source
+/// RFC 4291 section 2.5.5.2.
+fn plain(address: SocketAddr) -> SocketAddr {
+    match address.ip().to_canonical() {
+        ip @ IpAddr::V4(_) => SocketAddr::new(ip, address.port()),
+        // With its scope.
+        IpAddr::V6(_) => address,
+    }
+}
+
 /// The addresses of a name, the system's first choice first, at least one; blocks as long as the resolver takes.
 ///
 /// # Errors
@@ -99,7 +112,7 @@ impl Drop for List {
 /// getaddrinfo(3); the order of its answers is RFC 6724's.
 pub fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, ResolveError> {
     if let Ok(address) = host.parse::<IpAddr>() {
-        return Ok(vec![SocketAddr::new(address, port)]);
+        return Ok(vec![plain(SocketAddr::new(address, port))]);
     }
     let name = CString::new(host).map_err(|_| ResolveError::of(libc::EAI_NONAME))?;
     // SAFETY: an all-zero addrinfo is valid: no flags, any family, no pointers.
@@ -124,7 +137,7 @@ pub fn resolve(host: &str, port: u16) -> Result<Vec<SocketAddr>, ResolveError> {
         unsafe { std::ptr::copy_nonoverlapping(entry.ai_addr.cast::<u8>(), (&raw mut storage).cast(), length) };
         addresses.extend(from_raw(&storage).map(|mut address| {
             address.set_port(port);
-            address
+            plain(address)
         }));
     }
     if addresses.is_empty() { Err(ResolveError::of(libc::EAI_NONAME)) } else { Ok(addresses) }
@@ -136,7 +149,9 @@ mod tests {
 
     #[test]
     fn addresses_resolve_to_themselves_and_the_loopback_has_one() {
-        for (host, address) in [("192.0.2.7", "192.0.2.7:80"), ("2001:db8::7", "[2001:db8::7]:80")] {
+        for (host, address) in
+            [("192.0.2.7", "192.0.2.7:80"), ("2001:db8::7", "[2001:db8::7]:80"), ("::ffff:192.0.2.7", "192.0.2.7:80")]
+        {
             assert_eq!(resolve(host, 80).unwrap(), [address.parse().unwrap()], "{host}");
         }
         assert!(
