@@ -61,12 +61,22 @@ pub(crate) fn named(target: &str, key: Option<&SharedKey>) -> Result<Vec<Profile
 fn servers(target: &str) -> Result<Vec<ProfileRemote>, Problem> {
     if !profile::is_profile(target) {
         let url: Url = target.parse().map_err(|error: wt_load::UrlError| {
-            Problem::usage(error.to_string()).hint("or name a profile, a .toml file with [[target]] url = \"…\"")
+            let or_profile = "or name a profile, a .toml file with [[target]] url = \"…\"";
+            let is_path = wt_lab::presets::names().contains(&target);
+            Problem::usage(error.to_string()).hint(if is_path { in_lab(target) } else { or_profile.to_owned() })
         })?;
         return Ok(vec![ProfileRemote { url, comment: String::new() }]);
     }
     let text = std::fs::read_to_string(target).map_err(|error| Problem::usage(format!("{target}: {error}")))?;
-    profile::parse(&text).map_err(|error| Problem::usage(format!("{target}: {error}")))
+    profile::parse(&text).map_err(|error| {
+        let wrong = Problem::usage(format!("{target}: {error}"));
+        if wt_lab::presets::load(target).is_ok() { wrong.hint(in_lab(target)) } else { wrong }
+    })
+}
+
+/// What to type where a path is named in place of a server.
+fn in_lab(path: &str) -> String {
+    format!("{path} is a path of the lab: windtunnel tune --lab {}", wt_units::shell_word(path))
 }
 
 /// Opens the target that an experiment of the journal was run on.

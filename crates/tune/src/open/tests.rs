@@ -171,3 +171,15 @@ fn where_nothing_was_probed_before_a_resume_nothing_is_probed_by_it() {
     assert!([of(true, false), of(false, true), of(true, true)].iter().all(|look| look.live.no_probes));
     assert!(!FixedChoices::default().unprobed, "an experiment that begins probes unless it is asked not to");
 }
+
+#[test]
+fn who_names_a_path_of_the_lab_in_place_of_a_server_reads_how_to_measure_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let scenario = folder.path().join("mine.toml");
+    std::fs::write(&scenario, wt_lab::presets::text("adsl").unwrap()).unwrap();
+    let tried = |target: &str| named(target, None).unwrap_err().hint.unwrap_or_default();
+    assert!(tried("adsl").contains("windtunnel tune --lab adsl"), "{}", tried("adsl"));
+    let own = scenario.to_str().unwrap();
+    assert!(tried(own).contains(&format!("--lab {own}")), "{}", tried(own));
+    assert!(tried("adsl.example").contains("a profile"), "{}", tried("adsl.example"));
+}
