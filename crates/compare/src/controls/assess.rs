@@ -34,7 +34,7 @@ pub(super) fn assess(id: &str, circumstances: &Circumstances, controls: &[Contro
     let shown = |one: &AgainstFirst| one.is_larger() || one.is_smaller();
     let verdict = ControlsVerdict {
         difference_shown: algorithms.iter().any(|one| one.against_first.as_ref().is_some_and(shown)),
-        text: words::verdict(&algorithms),
+        text: words::verdict(&algorithms) + &words::beside_whom(*scripted, *length),
         start: words::start(&algorithms),
     };
     ControlsAnswer {
@@ -77,6 +77,7 @@ fn result(
         retransmit_share: control.median(|metrics| metrics.retransmit_share),
         guard_hits: control.guard_hits,
         invalid_trials: control.invalid,
+        invalid_because: control.invalid_because.clone(),
         failed_trials: control.failed(),
         against_first,
         start_against_first,
@@ -123,6 +124,7 @@ fn against(controls: &[ControlTrials], measure: impl Fn(&CountedTrial) -> Option
 mod tests {
     use super::*;
     use wt_journal::ComparedControl;
+    use wt_lab::scenario::Disturbance;
     use wt_trial::{Sample, TrialOutcome};
 
     /// Trials of 10 s at 200 kB/s whose first byte comes after so many ms.
@@ -211,6 +213,27 @@ mod tests {
         assert_eq!((of_bad.against_first, answer.verdict.difference_shown), (None, false));
         let text = &answer.verdict.text;
         assert!(text.starts_with("bad failed in 1 of 3 trials, so no ratio holds for all of them"), "{text}");
+    }
+
+    #[test]
+    fn whose_goodput_it_is_beside_another_flow_and_why_trials_were_thrown_away_is_said() {
+        let (mut first, second) = (control("a", &[20, 40, 30]), control("b", &[30, 20, 40]));
+        let late = TrialOutcome::empty(Status::Invalid, Duration::from_secs(10), "the lab was late");
+        assert!(!first.note(&late) && !first.note(&late));
+        let path = PathNow { base_rtt_us: 100_000, capacity_bps: Some(1_700_000) };
+        let flow = Disturbance::Flow { lasts: Duration::from_secs(3) };
+        let of = |scripted| Circumstances { lab: "path".to_owned(), path, length: Duration::from_secs(10), scripted };
+        let controls = [first, second];
+        let scripted = ScriptedDisturbance { what: flow, at: Duration::from_secs(4) };
+        let answer = assess("id", &of(Some(scripted)), &controls);
+        assert!(
+            answer.verdict.text.contains("a newreno flow beside each for 3.0 of 10.0 s"),
+            "{}",
+            answer.verdict.text
+        );
+        let thrown: Vec<String> = answer.thrown_away().collect();
+        assert_eq!(thrown, ["a: 2 trials thrown away and run again (the lab was late)."]);
+        assert!(!assess("id", &of(None), &controls).verdict.text.contains("newreno"));
     }
 
     #[test]

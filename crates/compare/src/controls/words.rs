@@ -1,16 +1,25 @@
 use super::answer::{AgainstFirst, ControlResult, ControlsAnswer};
+use super::scripted::ScriptedDisturbance;
 use super::units::percent;
-use wt_units::change;
+use std::time::Duration;
+use wt_lab::scenario::Disturbance;
+use wt_units::{change, counted};
 
 impl ControlResult {
     /// What had to be run again, if anything had.
     fn thrown_away(&self) -> Option<String> {
-        (self.invalid_trials > 0 || self.guard_hits > 0).then(|| {
-            format!(
-                "{}: {} trials thrown away and run again; the kernel skipped a program {} times.",
-                self.label, self.invalid_trials, self.guard_hits
-            )
-        })
+        let (thrown, skipped) = (u64::from(self.invalid_trials), self.guard_hits);
+        let because = if self.invalid_because.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", self.invalid_because.join("; "))
+        };
+        let thrown =
+            (thrown > 0).then(|| format!("{} thrown away and run again{because}", counted(thrown as usize, "trial")));
+        let skipped =
+            (skipped > 0).then(|| format!("the kernel skipped a program {}", counted(skipped as usize, "time")));
+        let parts: Vec<String> = thrown.into_iter().chain(skipped).collect();
+        (!parts.is_empty()).then(|| format!("{}: {}.", self.label, parts.join("; ")))
     }
 
     /// How many of its trials failed, if any did.
@@ -84,6 +93,16 @@ pub(super) fn verdict(all: &[ControlResult]) -> String {
     format!(
         "{} (95 % for all comparisons together, by Dunnett's method within rounds, if all are equally noisy).",
         parts.join("; ")
+    )
+}
+
+/// Whose goodput a verdict is about where another flow was there for a part of each trial; nothing otherwise.
+pub(super) fn beside_whom(scripted: Option<ScriptedDisturbance>, length: Duration) -> String {
+    let Some(ScriptedDisturbance { what: Disturbance::Flow { lasts }, .. }) = scripted else { return String::new() };
+    format!(
+        " Goodput and queue are of whole trials, a newreno flow beside each for {:.1} of {:.1} s: who takes more from it counts as faster.",
+        lasts.as_secs_f64(),
+        length.as_secs_f64()
     )
 }
 
