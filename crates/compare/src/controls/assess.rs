@@ -181,6 +181,8 @@ mod tests {
         let html = answer.html();
         let at = |text: &str| html.find(text).unwrap_or_else(|| panic!("{text} isn't in {html}"));
         assert!(at("against the first") < at("retransmitted") && at("retransmitted") < at("single runs"));
+        // As wide as the page at most: the times stand in a table below.
+        assert!(at("p95 queue") < at("seconds until") && at("seconds until") < at("single runs"));
         assert!(html.contains(&against), "{against}");
     }
 

@@ -7,18 +7,7 @@ impl ControlsAnswer {
     pub fn html(&self) -> String {
         let (unit, _) = goodput_unit();
         let goodput = format!("goodput, {unit}");
-        let head = [
-            "congestion control",
-            &goodput,
-            "against the first",
-            "retransmitted",
-            "p95 queue, ms",
-            "100 kB in, s",
-            "1 MB in, s",
-            "90 % of the path in, s",
-            "T90, s",
-            "back in, s",
-        ];
+        let head = ["congestion control", &goodput, "against the first", "retransmitted", "p95 queue, ms"];
         let number = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value:.1}"));
         let precise = |value: Option<f64>| value.map_or_else(|| "–".to_owned(), |value| format!("{value:.2}"));
         let mut table = vec![head.map(str::to_owned).to_vec()];
@@ -29,14 +18,16 @@ impl ControlsAnswer {
                 one.against_first.map_or_else(|| "–".to_owned(), |against| against.to_string()),
                 one.retransmit_share.map_or_else(|| "–".to_owned(), |share| format!("{:.1} %", share * 100.0)),
                 number(one.p95_queue_ms),
-                precise(one.first_100kb_s),
-                precise(one.first_1mb_s),
-                precise(one.t90_path_s),
-                number(one.t90_s),
-                number(one.recovery_s),
             ]
         }));
-        // In a table of their own: beside the figures there is no room for them.
+        // In tables of their own: beside the figures there is no room for them.
+        let head = ["seconds until", "100 kB", "1 MB", "90 % of the path", "T90", "back in"];
+        let mut times = vec![head.map(str::to_owned).to_vec()];
+        times.extend(self.algorithms.iter().map(|one| {
+            let precise = [one.first_100kb_s, one.first_1mb_s, one.t90_path_s].map(precise);
+            let figures = precise.into_iter().chain([number(one.t90_s), number(one.recovery_s)]);
+            std::iter::once(one.label.clone()).chain(figures).collect()
+        }));
         let mut runs = vec![vec!["congestion control".to_owned(), format!("single runs, {unit}")]];
         runs.extend(self.algorithms.iter().map(|one| {
             let rates = one.goodput.runs.iter().map(|goodput| goodput_of_run(*goodput));
@@ -60,7 +51,7 @@ impl ControlsAnswer {
             ),
             text,
             table,
-            more: vec![("Each trial".to_owned(), runs)],
+            more: vec![("Start and recovery".to_owned(), times), ("Each trial".to_owned(), runs)],
             charts: self.pictures.iter().map(|picture| (picture.heading.clone(), picture.chart.clone())).collect(),
             film: None,
             footer: format!("Windtunnel {} · {}", env!("CARGO_PKG_VERSION"), self.id),
