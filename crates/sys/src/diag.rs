@@ -30,6 +30,8 @@ const REPLY: usize = 1 << 16;
 /// them as the other (`inet_req_diag_fill()` in net/ipv4/inet_diag.c of Linux).
 const LISTEN: u8 = 10;
 const SYN_RECEIVED: u8 = 3;
+/// The timer of what only waits for late segments, or for the other end's FIN (`idiag_timer` of sock_diag(7)).
+const WAITS: u8 = 3;
 
 /// A TCP socket, as sock_diag describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,7 +130,10 @@ impl AsFd for SocketEnds {
 }
 
 /// The TCP sockets of this thread's network namespace: listeners, requests and connections, without those that only wait for
-/// late segments.
+/// late segments, or for the other end's FIN after they were closed: their end was told.
+///
+/// # Source
+/// `tcp_time_wait()` in net/ipv4/tcp_minisocks.c of Linux: what was closed waits in `FIN_WAIT2`, too, and its socket has ended.
 ///
 /// # Errors
 /// [`SysError`] where the kernel doesn't tell.
@@ -194,9 +199,13 @@ fn messages(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-/// `struct inet_diag_msg` and its attributes.
+/// `struct inet_diag_msg` and its attributes; `None` for what is too short, and for what only waits, some of which is listed with
+/// the sockets in `FIN_WAIT2`.
 fn read(body: &[u8]) -> Option<DiagSocket> {
     let head = body.first_chunk::<MESSAGE>()?;
+    if head[2] == WAITS {
+        return None;
+    }
     let is_v6 = i32::from(head[0]) == libc::AF_INET6;
     let port = |at: usize| u16::from_be_bytes([head[at], head[at + 1]]);
     let address = |at: usize| -> Option<IpAddr> {
@@ -299,6 +308,39 @@ mod tests {
         assert!(!open.is_request() && open.cookie == half_open.cookie, "{open:?}");
         // One that came with its first data is a connection while its state is still that of a request.
         assert!(!DiagSocket { state: half_open.state, ..open }.is_request());
+    }
+
+    #[test]
+    fn what_the_server_has_closed_is_listed_no_more_once_its_end_is_told_although_the_client_holds_it() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let Ok(listener) = TcpListener::bind(address) else { continue };
+            let to = listener.local_addr().unwrap();
+            let mut ends = SocketEnds::watch().unwrap();
+            let mut client = TcpStream::connect(to).unwrap();
+            let (server, _) = listener.accept().unwrap();
+            let connections = || {
+                let ours =
+                    |list: Vec<DiagSocket>| list.iter().filter(|one| one.local == to && !one.is_listener()).count();
+                [ours(tcp_sockets().unwrap()), ours(tcp_sockets_with_figures().unwrap())]
+            };
+            server.shutdown(std::net::Shutdown::Write).unwrap();
+            assert_eq!(client.read(&mut [0; 9]).unwrap(), 0);
+            assert_eq!(connections(), [1, 1], "the server still reads");
+            drop(server);
+            loop {
+                crate::poll::wait_readable(&[ends.as_fd()], None).unwrap();
+                let (ended, lost) = ends.take().unwrap();
+                assert!(!lost);
+                if ended.iter().any(|one| one.local == to) {
+                    break;
+                }
+            }
+            let file = if to.is_ipv4() { "/proc/thread-self/net/tcp" } else { "/proc/thread-self/net/tcp6" };
+            let all = std::fs::read_to_string(file).unwrap();
+            let waits = format!(":{:04X} 05 ", client.local_addr().unwrap().port());
+            assert!(all.contains(&waits), "nothing waits for the client's FIN: this shows nothing\n{all}");
+            assert_eq!(connections(), [0, 0]);
+        }
     }
 
     #[test]

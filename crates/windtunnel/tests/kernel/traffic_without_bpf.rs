@@ -66,6 +66,37 @@ P
 }
 
 #[test]
+fn a_connection_that_the_server_has_closed_and_its_client_still_holds_counts_once_and_is_not_waited_for() {
+    let script = r#"
+cat > keep.py <<'P' # until the pipe's end
+import socket, sys
+held = [socket.create_connection(("server", 8080), source_address=(f"11.0.{n}.1", 0)) for n in range(30)]
+for one in held: one.sendall(b"GET /short.bin HTTP/1.0\r\n\r\n")
+sys.stdin.read()
+P
+for way in "routes --unit connection" "slots --unit slot"; do
+    begin --backend $way --epoch 1h --levels initcwnd=10,32 --private
+    python3 keep.py < held & clients=$!
+    exec 8> held
+    while [ "$(server ss -Htan state fin-wait-2 sport = :8080 | wc -l)" -lt 30 ]; do kill -0 $clients || exit 5; done
+    kill -INT $traffic; wait $traffic
+    exec 8>&-; wait $clients
+    tail -1 stream > report
+    python3 - <<'P' || exit 6
+import json
+report = json.load(open("report"))
+of = lambda name: sum(arm[name] for arm in report["arms"])
+accounting = next(check for check in report["self_checks"] if check["name"] == "accounting")
+assert accounting["ok"] and (of("assigned"), of("recorded"), of("open")) == (30, 30, 0), (accounting, report["arms"])
+P
+done
+"#;
+    let ran = shell(&format!("{HEAD}{script}"));
+    require!("nft", if ran.code == 77 { Err(&ran.err) } else { Ok(()) });
+    assert_eq!(ran.code, 0, "{} {}", ran.out, ran.err);
+}
+
+#[test]
 fn routes_that_went_with_a_link_are_made_anew_and_who_came_without_them_is_told_as_not_compliant() {
     let script = r#"
 copy() { server ip route show table 1465188354; server ip -6 route show table 1465188354; } # of the second arm
