@@ -177,9 +177,14 @@ impl Drop for RoutesBackend {
 }
 
 /// nft, reading from us; what it made with `flags owner` is gone when it ends.
+///
+/// # Source
+/// `init_histfile()` in src/cli.c of nftables: it has a history also where it doesn't read from a terminal.
 fn start_nft() -> Result<Child, Problem> {
     let mut command = Command::new("nft");
     command.arg("-i").stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    // It adds what it reads to `.nft.history` in there, or in `/` where there is none; seeds and addresses are kept nowhere.
+    command.env("HOME", "/dev/null");
     // Ctrl-C is for us; who doesn't read is told to end by the pipe's end.
     wt_sys::guard::detach(&mut command);
     command.spawn().map_err(|error| {

@@ -146,6 +146,22 @@ done
 }
 
 #[test]
+fn no_rule_of_an_experiment_is_in_the_history_of_the_users_nft_however_it_ends() {
+    let script = r#"
+history=$HOME/.nft.history
+printf '_HiStOrY_V2_\nlist\\040ruleset\n' > $history; cp $history was
+for end in INT KILL; do
+    begin --backend routes --epoch 1h --levels initcwnd=10,32 --private
+    kill -$end $traffic; wait $traffic; as_before # nft writes before its table goes
+    cmp $history was || { cat $history >&2; exit 4; }
+done
+"#;
+    let ran = shell(&format!("{HEAD}{script}"));
+    require!("nft", if ran.code == 77 { Err(&ran.err) } else { Ok(()) });
+    assert_eq!(ran.code, 0, "{} {}", ran.out, ran.err);
+}
+
+#[test]
 fn a_slot_gives_the_whole_host_a_setting_and_a_kill_amid_it_takes_it_back() {
     let script = r#"
 begin --backend slots --unit slot --epoch 1s --levels initcwnd=10,32 --private
