@@ -1,8 +1,10 @@
 use crate::assigner::Assigner;
 use crate::backend::{SOCKOPS, Secrets, SockopsBackend};
 use crate::routes::{ROUTES, RoutesBackend};
+use crate::server_cc::{ControlOrigin, ServerControl};
 use crate::slots::{SLOTS, SlotsBackend};
 use serde::{Deserialize, Serialize};
+use std::cell::LazyCell;
 use std::fmt::Write as _;
 use wt_problem::Problem;
 use wt_setup::connections;
@@ -65,13 +67,14 @@ pub fn backends() -> Vec<BackendState> {
 }
 
 /// Why a backend can't do what an experiment asks for, whoever runs it.
-fn refusal(name: &str, config: &TrafficConfig) -> Option<String> {
+fn refusal(name: &str, config: &TrafficConfig, servers: &[ServerControl]) -> Option<String> {
     let sysctl = |name| read_net_sysctl(name).map(|value| value.trim().to_owned()).unwrap_or_default();
     match name {
         ROUTES => crate::routes::refusal(config)
             .or_else(|| ecn_refusal(config, &sysctl("ipv4/tcp_ecn")))
-            .or_else(|| own_cc(config)),
-        SLOTS => crate::slots::refusal(config).or_else(|| own_cc(config)),
+            .or_else(|| own_cc(servers))
+            .or_else(|| maybe_own_cc(servers)),
+        SLOTS => crate::slots::refusal(config).or_else(|| own_cc(servers)),
         _ => ecn_refusal(config, &sysctl("ipv4/tcp_ecn")),
     }
 }
@@ -87,19 +90,32 @@ fn ecn_refusal(config: &TrafficConfig, host: &str) -> Option<String> {
     })
 }
 
-/// Where arms differ in their congestion control, a server that sets its own would be given another one by a route, and none
-/// by a setting of the host.
-fn own_cc(config: &TrafficConfig) -> Option<String> {
+/// Servers that may set their own congestion control, where arms differ in theirs and such servers aren't taken in.
+fn servers(config: &TrafficConfig) -> Vec<ServerControl> {
     if config.own_cc || config.arms.iter().all(|arm| arm.settings.cc().is_none()) {
-        return None;
+        return Vec::new();
     }
-    let usual = read_net_sysctl("ipv4/tcp_congestion_control").ok()?;
-    let sockets = wt_sys::diag::tcp_sockets().ok()?;
-    let listeners = sockets.iter().filter(|one| one.is_listener() && config.ports.contains(&one.local.port()));
-    let mut own = listeners.filter_map(|one| Some((one.local.port(), one.congestion_control.clone()?)));
-    own.find(|(_, cc)| cc != usual.trim()).map(|(port, cc)| {
+    ServerControl::watch(&config.ports)
+}
+
+/// A server that sets its own congestion control would be given another one by a route, and none by a setting of the host.
+fn own_cc(servers: &[ServerControl]) -> Option<String> {
+    servers.iter().find(|one| one.origin == ControlOrigin::Server).map(|one| {
         format!(
-            "the server on port {port} sets its own congestion control, {cc}: --include own-cc takes it in all the same"
+            "the server on port {} sets its own congestion control, {}: --include own-cc takes it in all the same",
+            one.port, one.name
+        )
+    })
+}
+
+/// The same where it isn't known: a route would give it another one without a word, and slots tell that it has its own.
+fn maybe_own_cc(servers: &[ServerControl]) -> Option<String> {
+    servers.iter().find(|one| one.origin == ControlOrigin::Unknown).map(|one| {
+        format!(
+            "the server on port {} may set its own congestion control: it listens with {}, the host has {}, and nobody has connected within \
+             2 s who would show which of them connections get. Begin it while clients connect; --include own-cc takes the server in all \
+             the same",
+            one.port, one.name, one.usual
         )
     })
 }
@@ -107,13 +123,21 @@ fn own_cc(config: &TrafficConfig) -> Option<String> {
 /// The same for one experiment: what a backend can't set or whom it can't tell apart is a reason, too, and the first one, as it holds
 /// whoever asks.
 pub(crate) fn backends_for(config: &TrafficConfig) -> Vec<BackendState> {
-    let mut states = backends();
-    for state in &mut states {
-        if let Some(why) = refusal(state.name, config) {
-            (state.works, state.found) = (false, why);
-        }
+    let servers = servers(config);
+    backends().into_iter().map(|state| state_for(state, config, &servers)).collect()
+}
+
+fn state_for(mut state: BackendState, config: &TrafficConfig, servers: &[ServerControl]) -> BackendState {
+    if let Some(why) = refusal(state.name, config, servers) {
+        (state.works, state.found) = (false, why);
+    } else if let Some(one) = servers.iter().find(|one| one.origin == ControlOrigin::Unknown && state.name == SLOTS) {
+        let _ = write!(
+            state.found,
+            "; the server on port {} may set its own congestion control, {}: its connections would be told as not compliant",
+            one.port, one.name
+        );
     }
-    states
+    state
 }
 
 /// The backend that is wanted, by its own name; a dry run asks for one by its name only.
@@ -128,21 +152,25 @@ pub(crate) fn choose(choice: BackendChoice, config: &TrafficConfig) -> Result<Ba
         BackendChoice::Routes => Some(ROUTES),
         BackendChoice::Slots => Some(SLOTS),
     };
-    if let Some((name, why)) = wanted.and_then(|name| Some((name, refusal(name, config)?))) {
+    // What takes a look of some seconds is only looked for where it matters.
+    let servers = LazyCell::new(|| servers(config));
+    let of = |name: &str| if name == SOCKOPS { &[] } else { servers.as_slice() };
+    if let Some((name, why)) = wanted.and_then(|name| Some((name, refusal(name, config, of(name))?))) {
         return Err(Problem::usage(format!("--backend {name} isn't for this experiment: {why}"))
             .hint("--backend auto takes one that is"));
     }
-    let states = backends_for(config);
-    let fit = |state: &&BackendState| wanted.is_none_or(|name| name == state.name);
-    if let Some(found) = states.iter().filter(fit).find(|state| state.works) {
-        return Ok(match found.name {
-            ROUTES => BackendChoice::Routes,
-            SLOTS => BackendChoice::Slots,
-            _ => BackendChoice::Sockops,
-        });
-    }
     let mut what = "connections can't be assigned here".to_owned();
-    for (at, state) in states.iter().filter(fit).enumerate() {
+    let fit = backends().into_iter().filter(|state| wanted.is_none_or(|name| name == state.name));
+    for (at, state) in fit.enumerate() {
+        let servers = of(state.name);
+        let state = state_for(state, config, servers);
+        if state.works {
+            return Ok(match state.name {
+                ROUTES => BackendChoice::Routes,
+                SLOTS => BackendChoice::Slots,
+                _ => BackendChoice::Sockops,
+            });
+        }
         let _ = write!(what, "{} {}: {}", if at == 0 { ":" } else { ";" }, state.name, state.found);
     }
     Err(Problem::environment(what).hint("windtunnel doctor says what works here"))

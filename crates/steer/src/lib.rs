@@ -47,6 +47,8 @@ mod record;
 mod request;
 /// Marks of nftables and policy routes.
 mod routes;
+/// Whose congestion control the connections of a server have.
+mod server_cc;
 /// From the first epoch to the report.
 mod session;
 /// Settings of the whole host.

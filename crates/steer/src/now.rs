@@ -1,5 +1,6 @@
 use crate::backend::Secrets;
 use crate::own::HostAddresses;
+use crate::server_cc::{ControlOrigin, ServerControl, connections};
 use serde::Serialize;
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -53,10 +54,17 @@ impl OpenNow {
         let without = config.ports.iter().copied().filter(|port| !listening.contains(port));
         let mut found = Self { without_listener: without.collect(), ..Self::default() };
         let varies_cc = config.arms.iter().any(|arm| arm.settings.cc().is_some()) && !config.own_cc;
-        let own_cc = |one: &DiagSocket| one.congestion_control.as_deref().is_some_and(|cc| cc != usual_cc);
+        let all = connections(sockets).map(|one| one.cookie).collect();
+        let mut servers = ServerControl::all(sockets, &config.ports, usual_cc, &all);
+        servers.retain(|server| server.origin == ControlOrigin::Host);
+        // What only is older than the host's gets that when it comes anew.
+        let is_older = |one: &DiagSocket, cc: &str| {
+            servers.iter().any(|server| (server.port, server.name.as_str()) == (one.local.port(), cc))
+        };
+        let own_cc =
+            |one: &DiagSocket| one.congestion_control.as_deref().is_some_and(|cc| cc != usual_cc && !is_older(one, cc));
         let mut networks = HashSet::new();
-        let is_open = |one: &&DiagSocket| !one.is_listener() && !one.is_request();
-        for one in sockets.iter().filter(is_open).filter(|one| listening.contains(&one.local.port())) {
+        for one in connections(sockets).filter(|one| listening.contains(&one.local.port())) {
             let client = one.remote.ip();
             let count = match () {
                 () if !config.ports.contains(&one.local.port()) => &mut found.other_ports,
@@ -114,6 +122,30 @@ impl OpenNow {
 mod tests {
     use super::*;
     use wt_traffic::TrafficArm;
+
+    #[test]
+    fn connections_that_are_older_than_the_hosts_congestion_control_have_none_of_their_own() {
+        let socket = |cookie: u64, state: u8, cc: &str| DiagSocket {
+            cookie,
+            local: "192.0.2.1:443".parse().unwrap(),
+            remote: "198.51.100.1:5000".parse().unwrap(),
+            state,
+            congestion_control: Some(cc.to_owned()),
+            info: None,
+        };
+        let arms = crate::arms_of_levels(&["cc=reno,bbr".to_owned()]).unwrap();
+        let config = TrafficConfig { ports: vec![443], arms, ..TrafficConfig::default() };
+        let own = HostAddresses::default();
+        let known = KnownClients { administrators: &[], own: &own };
+        let found = |all: &[DiagSocket]| {
+            let found = OpenNow::of(all, &config, known, "reno");
+            [found.take_part, found.own_cc]
+        };
+        let (listener, old, new) = (socket(1, 10, "bbr"), socket(2, 1, "bbr"), socket(3, 1, "reno"));
+        assert_eq!(found(&[listener.clone(), old.clone(), new.clone()]), [2, 0]);
+        assert_eq!(found(&[listener, old.clone()]), [0, 1]);
+        assert_eq!(found(&[socket(1, 10, "reno"), old, new]), [1, 1], "this one was set on the connection");
+    }
 
     #[test]
     fn each_open_connection_is_in_one_place_and_ports_without_a_listener_are_named() {

@@ -162,6 +162,38 @@ done
 }
 
 #[test]
+fn a_server_that_began_before_the_hosts_congestion_control_changed_takes_part_and_one_that_sets_its_own_does_not() {
+    let script = r#"
+cat > serve.py <<'P' # with a congestion control of its own
+import socket, sys
+listener, held = socket.socket(), []
+listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, sys.argv[1].encode())
+listener.bind(("", 8081)); listener.listen(1000)
+while True: held.append(listener.accept())
+P
+usual=$(server cat /proc/sys/net/ipv4/tcp_congestion_control); other=reno
+[ "$usual" != reno ] || other=cubic
+server sh -c "echo $other > /proc/sys/net/ipv4/tcp_congestion_control" || exit 4
+dry() { server "$WT" traffic start --levels cc=$other,$usual --dry-run --private "$@" > said 2>&1; code=$?; tr '\n' ' ' < said | tr -s ' ' > line; }
+start() { begin --epoch 1h --levels cc=$other,$usual --private "$@"; kill -INT $traffic; wait $traffic; }
+# Nobody is there who shows it.
+dry --port 8080 --backend routes; [ $code = 2 ] && grep -q 'may set its own congestion control: it listens with' line || { cat said >&2; exit 5; }
+(while :; do curl -s -o /dev/null http://server:8080/1m.bin; done) & clients=$!
+start --backend routes --unit connection; start --backend slots --unit slot
+dry --port 8080 --backend routes; kill $clients
+[ $code = 0 ] || { cat said >&2; exit 6; }
+server python3 serve.py $usual & own=$!
+until server ss -Htln sport = :8081 | grep -q 8081; do kill -0 $own || exit 7; done
+(while :; do curl -s -m 0.3 -o /dev/null http://server:8081/; done) & clients=$!
+dry --port 8081 --backend routes; kill $clients $own
+[ $code = 2 ] && grep -q "on port 8081 sets its own congestion control, $usual" line || { cat said >&2; exit 8; }
+"#;
+    let ran = shell(&format!("{HEAD}{script}"));
+    require!("nft", if ran.code == 77 { Err(&ran.err) } else { Ok(()) });
+    assert_eq!(ran.code, 0, "{} {}", ran.out, ran.err);
+}
+
+#[test]
 fn a_slot_gives_the_whole_host_a_setting_and_a_kill_amid_it_takes_it_back() {
     let script = r#"
 begin --backend slots --unit slot --epoch 1s --levels initcwnd=10,32 --private
