@@ -157,6 +157,19 @@ impl Reverse {
         self.decided(forward).map(|mss| mss + self.headers)
     }
 
+    /// Whether longer packets than [`pmtu`](Self::pmtu) vanish on their way back and nobody tells the target: none of its answers was sent
+    /// anew in shorter segments, and of two or more there was nothing, or gaps.
+    #[must_use]
+    pub fn is_hole(&self, forward: Option<u16>) -> bool {
+        let low = self.low();
+        let longer = || self.tries.iter().filter(|at| at.mss > low && !at.is_complete());
+        let is_gone = |at: &&Try| at.joined() < at.reach() || at.reach() == 0;
+        low < self.max
+            && self.pmtu(forward).is_some()
+            && longer().all(|at| at.adapted() != Some(low))
+            && longer().filter(is_gone).count() >= 2
+    }
+
     fn reach(&self) -> u32 {
         self.tries.iter().map(Try::reach).max().unwrap_or(0)
     }
@@ -194,6 +207,12 @@ mod tests {
 
     /// A target that has so many bytes to send over a way back of this MTU.
     fn ask(pmtu: u16, says_so: bool, bytes: u32, forward: u16) -> (Option<u16>, u32, usize) {
+        let (reverse, rounds) = asked(pmtu, says_so, bytes, forward);
+        (reverse.pmtu(Some(forward)), rounds, reverse.tries.len())
+    }
+
+    /// The same, with what was learnt and how many rounds it took.
+    fn asked(pmtu: u16, says_so: bool, bytes: u32, forward: u16) -> (Reverse, u32) {
         let mut reverse = Reverse::new(40, 1460);
         let mut round = vec![1460];
         let mut rounds = 0;
@@ -215,7 +234,17 @@ mod tests {
             }
             round = reverse.next_round(Some(forward));
         }
-        (reverse.pmtu(Some(forward)), rounds, reverse.tries.len())
+        (reverse, rounds)
+    }
+
+    #[test]
+    fn a_way_back_is_a_hole_where_longer_packets_vanish_and_no_router_says_so() {
+        for (pmtu, forward) in [(1400, 1500), (1400, 1400), (1492, 1500), (1400, 1300)] {
+            assert!(asked(pmtu, false, 10_000, forward).0.is_hole(Some(forward)), "{pmtu}, {forward}");
+            assert!(!asked(pmtu, true, 10_000, forward).0.is_hole(Some(forward)), "{pmtu}, {forward}: routers speak");
+        }
+        assert!(!asked(1500, false, 10_000, 1500).0.is_hole(Some(1500)), "nothing is too long");
+        assert!(!asked(1400, false, 300, 1500).0.is_hole(Some(1500)), "nothing longer was sent");
     }
 
     #[test]

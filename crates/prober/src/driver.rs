@@ -42,6 +42,8 @@ pub(crate) struct SearchPass {
     pub(crate) cost: Cost,
     /// The largest packet that comes back, bytes, where that shows.
     pub(crate) reverse_pmtu: Option<u16>,
+    /// Whether longer ones vanish there, and nobody says so.
+    pub(crate) reverse_hole: bool,
     /// What the latter cost on top.
     pub(crate) on_top: Cost,
     /// Why this host couldn't send to the target.
@@ -142,9 +144,16 @@ impl Driver {
         let asks = reverse < forward && reverse.is_some() && search.ask_for_quotes();
         let quotes = if asks { self.run(target, search, limit)?.packets } else { 0 };
         let reverse_pmtu = reverse.filter(|_| !(asks && search.sees_lowered_mss()));
+        let reverse_hole = reverse_pmtu.is_some() && reverse_search.as_ref().is_some_and(|back| back.is_hole(forward));
         let time = |from: Time, to: Time| to.saturating_sub(from);
         let on_top = Cost { packets: quotes + reverse_search.map_or(0, |b| b.packets), time: time(searched, now()) };
-        Ok(SearchPass { cost: Cost { packets, time: time(begin, searched) }, reverse_pmtu, on_top, failed })
+        Ok(SearchPass {
+            cost: Cost { packets, time: time(begin, searched) },
+            reverse_pmtu,
+            reverse_hole,
+            on_top,
+            failed,
+        })
     }
 
     /// Runs a target's machine until it is done or the time is up.

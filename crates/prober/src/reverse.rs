@@ -194,6 +194,11 @@ impl ReverseSearch {
         self.logic.pmtu(forward)
     }
 
+    /// Whether longer packets than the largest that comes back vanish on their way, and nobody tells the target.
+    pub(crate) fn is_hole(&self, forward: Option<u16>) -> bool {
+        self.logic.is_hole(forward)
+    }
+
     /// When nothing more is awaited of the current round.
     fn round_due(&self) -> Time {
         let grace = self.rtt / 4 + Duration::from_millis(15);

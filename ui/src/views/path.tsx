@@ -69,6 +69,7 @@ interface Found {
 const KINDS: Record<string, string> = {
   clean: "Routers say so when packets are longer",
   "black-hole": "A black hole: longer packets vanish, and nobody says so",
+  "reverse-black-hole": "A black hole on the way back: longer packets vanish there, and nobody says so",
   "lying-router": "A router names another MTU than it lets pass",
   "size-dependent-loss": "Long packets get lost more often than short ones",
   "rate-limited": "Routers say so, but not every time",
@@ -164,6 +165,7 @@ function headline(found: Found): [string, string] {
   const { pmtu, black_hole_hop: hop, loss } = found;
   const through = `Packets of ${found.pmtu_at_least ? "at least" : "up to"} ${pmtu ?? "?"} bytes get through`;
   if (found.kind === "black-hole") return [`Packets over ${pmtu ?? "?"} bytes vanish${hop ? ` behind ${hop.address}` : ""}`, "bad"];
+  if (found.kind === "reverse-black-hole") return [`Packets over ${found.reverse_pmtu ?? "?"} bytes vanish on their way back`, "bad"];
   if (found.kind === "size-dependent-loss") return ["Long packets get lost more often than short ones", "bad"];
   if (loss != null && loss >= 0.005) return [`${percent(loss)} of all packets are lost, whatever their size`, "bad"];
   if (found.kind === "clean" || found.kind === "icmp-blocked") return [`${through}; nothing is wrong with longer ones`, "faster"];

@@ -16,6 +16,8 @@ pub enum PathKind {
     BlackHole,
     /// A router names another MTU than its next link has.
     LyingRouter,
+    /// What is too long gets there, and vanishes on its way back without a word.
+    ReverseBlackHole,
     /// Long packets get lost more often than short ones.
     SizeDependentLoss,
     /// Routers say that packets are too long, but only so many times a second.
@@ -39,6 +41,7 @@ impl PathKind {
         match self {
             Self::Clean => "clean",
             Self::BlackHole => "black-hole",
+            Self::ReverseBlackHole => "reverse-black-hole",
             Self::LyingRouter => "lying-router",
             Self::SizeDependentLoss => "size-dependent-loss",
             Self::RateLimited => "rate-limited",
@@ -70,6 +73,11 @@ pub enum Finding {
     },
     /// Long echoes get there, and vanish on their way back.
     EchoLostOnItsWayBack,
+    /// Longer packets of the target vanish on their way back without a word.
+    HoleOnTheWayBack {
+        /// The largest that comes back, bytes.
+        most: u16,
+    },
     /// A small MSS comes back, and no router that was heard has lowered this host's own: it is the target's choice, or was lowered on its
     /// way back, or by the last router.
     TargetsMss {

@@ -4,7 +4,7 @@ use crate::driver::{Cost, Driver, SearchPass, limit_at_rate};
 use crate::target::Target;
 use crate::waves::waves;
 use std::time::Duration;
-use wt_probe::{Kind, Machine, Search, SearchConfig, SearchReport};
+use wt_probe::{Finding, Kind, Machine, PathKind, Search, SearchConfig, SearchReport};
 use wt_problem::Problem;
 use wt_trial::Cancel;
 
@@ -71,14 +71,16 @@ pub fn search(
             told: told.of(targets[i].ip),
         };
         let mut machines: Vec<Search> = wave.iter().map(|i| Search::new(config(*i), options.rng(*i as u64))).collect();
-        let (spent, reverse_pmtu, on_top, failed) = if let ([only], [machine]) = (&wave[..], &mut machines[..]) {
-            let SearchPass { cost, reverse_pmtu, on_top, failed } =
+        let (spent, (reverse_pmtu, reverse_hole), on_top, failed) = if let ([only], [machine]) =
+            (&wave[..], &mut machines[..])
+        {
+            let SearchPass { cost, reverse_pmtu, reverse_hole, on_top, failed } =
                 driver.search_both_ways(&targets[*only], machine, limit)?;
-            (cost, reverse_pmtu, on_top, vec![failed])
+            (cost, (reverse_pmtu, reverse_hole), on_top, vec![failed])
         } else {
             let pairs = wave.iter().zip(&mut machines).map(|(i, machine)| (&targets[*i], machine as &mut dyn Machine));
             let (spent, failed) = driver.run_all(pairs.collect(), limit)?;
-            (spent, None, Cost::default(), failed)
+            (spent, (None, false), Cost::default(), failed)
         };
         (cost, reverse) = (cost.plus(spent), reverse.plus(on_top));
         for ((i, machine), failed) in wave.iter().zip(&machines).zip(failed) {
@@ -87,6 +89,7 @@ pub fn search(
                 continue;
             }
             let report = SearchReport { reverse_pmtu, ..machine.report() };
+            let report = if reverse_hole { with_hole_on_the_way_back(report) } else { report };
             let truth = report.hints.iter().find(|hint| Some(hint.mtu) == report.pmtu);
             if let Some(hint) = truth.filter(|_| patient) {
                 told.told(targets[*i].ip, hint.mtu, wt_sys::clock::unix_us());
@@ -96,4 +99,18 @@ pub fn search(
     }
     told.store(file);
     Ok(SearchRun { reports: reports.into_iter().flatten().collect(), cost, reverse })
+}
+
+/// What longer packets vanish on their way back adds to what the way there showed; one hole both ways is one.
+fn with_hole_on_the_way_back(mut report: SearchReport) -> SearchReport {
+    let Some(most) = report.reverse_pmtu else { return report };
+    if report.pmtu.is_some_and(|there| most < there)
+        || !matches!(report.kind, PathKind::BlackHole | PathKind::LyingRouter)
+    {
+        report.findings.push(Finding::HoleOnTheWayBack { most });
+    }
+    if report.kind == PathKind::Clean {
+        report.kind = PathKind::ReverseBlackHole;
+    }
+    report
 }

@@ -84,6 +84,9 @@ pub(super) fn findings(target: &Target, report: &SearchReport) -> Vec<String> {
             "packets of {lost} bytes vanish without a word before they get to the router that tells of those of {told}"
         ),
         Finding::EchoLostOnItsWayBack => "longer echoes get there and vanish on their way back".to_owned(),
+        Finding::HoleOnTheWayBack { most } => format!(
+            "packets of more than {most} bytes vanish on their way back, and nobody says so: downloads hang or begin after a stall"
+        ),
         Finding::TargetsMss { mss } => {
             let narrow = if report.reverse_pmtu.is_some() { "" } else { "; its way back may be narrower" };
             format!(
@@ -154,7 +157,12 @@ pub(super) fn advice(target: &Target, report: &SearchReport) -> Vec<String> {
     let Some(pmtu) = report.pmtu else { return Vec::new() };
     let narrow = narrower(target.ip, u64::from(pmtu));
     let probing = "windtunnel settings plan mtu-probing=on  # TCP then finds the size itself, after a stall".to_owned();
-    match report.kind {
+    let hole_back = report.findings.iter().find_map(|finding| match finding {
+        Finding::HoleOnTheWayBack { most } => Some(*most),
+        _ => None,
+    });
+    let back = hole_back.map(|most| shorter_back(target.ip, most)).into_iter();
+    let forward = match report.kind {
         PathKind::BlackHole | PathKind::LyingRouter => vec![narrow, probing],
         PathKind::NarrowBranch => vec![probing],
         PathKind::SizeDependentLoss => vec![
@@ -163,7 +171,14 @@ pub(super) fn advice(target: &Target, report: &SearchReport) -> Vec<String> {
         ],
         PathKind::RateLimited => vec![probing],
         _ => Vec::new(),
-    }
+    };
+    back.chain(forward).collect()
+}
+
+/// The command that shows how to ask a target for packets of at most that size.
+fn shorter_back(target: IpAddr, most: u16) -> String {
+    let mss = most.saturating_sub(if target.is_ipv6() { 60 } else { 40 });
+    format!("windtunnel settings plan mss={mss} --to {target}  # the target then sends packets of at most {most} bytes")
 }
 
 /// The command that shows how to keep packets to a target, and those from it, at a size. `settings apply` does it.

@@ -87,6 +87,26 @@ fn a_black_hole_and_its_hop_are_told_with_and_without_privileges() {
 }
 
 #[test]
+fn a_black_hole_on_the_way_back_alone_is_told_with_what_ends_it() {
+    let link = |loss: &str| {
+        let way = |loss: &str| format!("{{ rate = \"100mbit\", delay = \"5ms\"{loss} }}");
+        format!("title = \"a way back\"\n[[link]]\nname = \"l\"\nmtu = 1500\ndown = {}\nup = {}\n", way(loss), way(""))
+    };
+    let hole = link(", loss_model = { kind = \"by-size\", above = \"1400B\", long = \"100%\", short = \"0%\" }");
+    for (host, mss) in [("server", 1360), ("server6", 1340)] {
+        let ran = shell(&hole, &format!("$WT mtu {host} --json"));
+        let answer = json_of(&ran);
+        assert_eq!((&answer["pmtu"], &answer["reverse_pmtu"]), (&1500.into(), &1400.into()), "{answer:#}");
+        assert_eq!(answer["kind"], "reverse-black-hole", "{answer:#}");
+        assert!(answer["findings"].to_string().contains("more than 1400 bytes vanish on their way back"), "{answer:#}");
+        let advice = answer["advice"][0].as_str().unwrap();
+        assert!(advice.starts_with(&format!("windtunnel settings plan mss={mss} --to ")), "{advice}");
+    }
+    let answer = json_of(&shell(&link(""), "$WT mtu server --json"));
+    assert_eq!((&answer["reverse_pmtu"], &answer["kind"]), (&1500.into(), &"clean".into()), "{answer:#}");
+}
+
+#[test]
 fn a_server_without_echo_is_probed_by_tcp_and_its_application_sees_nothing() {
     let curl = "curl -sS -m 5 -o /dev/null -w 'then %{size_download}' http://server/bytes/900 >&2";
     let ran = shell(&topology(&[2]), &format!("{NO_ECHO}; $WT mtu server --json; {curl}"));
