@@ -1,9 +1,11 @@
 // First windows, page waterfalls, goodput against delay, and what can be kept of a chart.
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { after, afterEach, before, test } from "node:test";
+import { sampled } from "./fixtures.mjs";
 import { fine, helped, PATIENCE, settled } from "./help.mjs";
-import { server } from "./start.mjs";
+import { BINARY, server } from "./start.mjs";
 
 const { open, post, wait, served, begin, end, tidy } = helped();
 before(begin);
@@ -265,4 +267,36 @@ test("an empty journal has a start, a history and an analysis that say so", asyn
   } finally {
     await own.end();
   }
+});
+
+/** A report of the README in the journal, and what the API answers for it, changed. */
+async function changed(name, change) {
+  const { id, text } = sampled(name);
+  execFileSync(BINARY, ["journal", "import", "-"], { env: served().env, input: text });
+  const told = await report(id);
+  change(told);
+  const { page, complaints } = await open("calculator");
+  await page.route(`**/api/v1/reports/${id}`, (route) => route.fulfill({ contentType: "application/json", body: JSON.stringify(told) }));
+  return { id, told, page, complaints };
+}
+
+test("a browser's queue is no wait for the server: it is thin, and has its place in the tooltip and in the table", async () => {
+  const { id, page, complaints } = await changed("pages", (told) => {
+    for (const { measures } of told.trial_table) {
+      for (const one of measures?.objects ?? []) one.sent_us = one.object === 0 ? one.asked_us : Math.round((one.asked_us + one.first_byte_us) / 2);
+    }
+  });
+  await page.goto(`${served().url}waterfall/${id}`);
+  await page.getByText("the thin line waits in the browser for a connection").waitFor();
+  const [, text] = await kept(page, page.getByRole("button", { name: /^SVG: How the page came with current/ }));
+  // The first object was sent at once; each of the other 43 has a line more.
+  assert.equal((await drawn(page, text)).bars, 1 + 2 * 44 + 43);
+  assert.match(text, /<title>Object 2, connection \d: asked at [\d.]+ ms, sent at [\d.]+ ms, first byte at /);
+  const [, table] = await kept(page, page.getByRole("button", { name: /^CSV: How the page came with current/ }));
+  const [head, , second] = table.trim().split("\n").map((line) => line.split(","));
+  assert.deepEqual(head, ["object", "connection", "asked_ms", "sent_ms", "first_byte_ms", "done_ms", "bytes"]);
+  assert.ok(Number(second[2]) < Number(second[3]) && Number(second[3]) < Number(second[4]), second.join());
+  await fine(page, "a waterfall of a browser");
+  assert.deepEqual(complaints, []);
+  await page.context().close();
 });

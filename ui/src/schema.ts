@@ -1289,6 +1289,8 @@ export type ObjectTime = {
   first_byte_us: number;
   /** Its number in the page. */
   object: number;
+  /** When the request left, where what asked for it is a browser: until then it waited there, for a free connection or for a new one. Elsewhere that is when it was asked for. */
+  sent_us?: number | null;
 };
 
 /** All that is known of one stack. Its JSON is the contract of `windtunnel overhead --json`. # Units In JSON lengths are bytes, rates bits per second, shares numbers from 0 to 1. */

@@ -88,6 +88,10 @@ pub struct ObjectTime {
     pub connection: u32,
     /// When it was asked for.
     pub asked_us: u64,
+    /// When the request left, where what asked for it is a browser: until then it waited there, for a free connection or for a new one.
+    /// Elsewhere that is when it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sent_us: Option<u64>,
     /// When its first byte came.
     pub first_byte_us: u64,
     /// When its last byte came.

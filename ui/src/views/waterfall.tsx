@@ -5,7 +5,7 @@ import { Choice, Fetched, Figure, Section, useGet } from "../parts";
 import { css, escape, fileName, keepSvg, svg } from "../picture";
 import { short, type Arm, type Report } from "../report";
 import { useQuery } from "../route";
-import type { ReportTrial as Trial } from "../schema";
+import type { ObjectTime, ReportTrial as Trial } from "../schema";
 
 /** How a page came, object by object, with two settings of an experiment over each other. */
 export function Waterfall({ part: id }: { part: string }) {
@@ -29,6 +29,9 @@ function middle(report: Report, arm: number): Trial | null {
   whole.sort((a, b) => a.elapsed_us - b.elapsed_us);
   return whole[(whole.length - 1) >> 1] ?? null;
 }
+
+/** Whether it is known how long requests of a load waited in the browser, which opens six connections to a server of HTTP/1.1. */
+const queued = (trial: Trial | null): boolean => trial?.measures?.objects?.some((one) => one.sent_us != null) ?? false;
 
 /** The setting that won, or else leads. */
 function leader(report: Report): number {
@@ -57,7 +60,7 @@ function Both({ report }: { report: Report }) {
         </dl>
       )}
       <p class="quiet">
-        Each row is one object: the light part waits for its first byte, the dark part is its bytes. Two loads show where the time goes; what is proven stands in <a href={`/report/${encodeURIComponent(report.id)}`}>the report</a>.
+        Each row is one object: {shown.some(({ trial }) => queued(trial)) && "the thin line waits in the browser for a connection, "}the light part waits for its first byte, the dark part is its bytes. Two loads show where the time goes; what is proven stands in <a href={`/report/${encodeURIComponent(report.id)}`}>the report</a>.
       </p>
       {shown.map(({ arm, trial }, place) => arm && trial && (place === 0 || before !== after) && <Loaded key={`${place} ${trial.trial}`} id={place === 0 ? "before" : "after"} experiment={report.id} arm={arm} trial={trial} most={most} />)}
       <AsCommand text={`windtunnel report ${word(report.id)} --html waterfall.html`} />
@@ -91,7 +94,10 @@ function Loaded({ id, experiment, arm, trial, most }: { id: string; experiment: 
   const objects = trial.measures?.objects ?? [];
   const label = `How the page came with ${short(arm)}: ${objects.length} objects in ${ms(trial.elapsed_us)}`;
   const drawn = useMemo(() => draw(label, trial, most, width), [label, trial, most, width, look]);
-  const table = [["object", "connection", "asked_ms", "first_byte_ms", "done_ms", "bytes"], ...objects.map((one) => [one.object + 1, one.connection + 1, one.asked_us / 1e3, one.first_byte_us / 1e3, one.done_us / 1e3, one.bytes])];
+  const sent = queued(trial);
+  const head = ["object", "connection", "asked_ms", ...(sent ? ["sent_ms"] : []), "first_byte_ms", "done_ms", "bytes"];
+  const row = (one: ObjectTime): (number | string)[] => [one.object + 1, one.connection + 1, one.asked_us / 1e3, ...(sent ? [one.sent_us == null ? "" : one.sent_us / 1e3] : []), one.first_byte_us / 1e3, one.done_us / 1e3, one.bytes];
+  const table = [head, ...objects.map(row)];
   return (
     <Section id={id} title={`${id === "before" ? "Before" : "After"}: ${short(arm)}, ${ms(trial.elapsed_us)}`}>
       <figure class="chart">
@@ -122,11 +128,13 @@ function draw(label: string, trial: Trial, most: number, width: number): string 
   }
   objects.forEach((one, row) => {
     const top = head + ROW * row;
-    const bar = (from: number, to: number, fill: string | undefined, more: string): string => `<rect x="${x(from).toFixed(1)}" y="${top + 3}" width="${Math.max(1, x(to) - x(from)).toFixed(1)}" height="${ROW - 5}" fill="${fill}"${more}/>`;
+    const bar = (from: number, to: number, fill: string | undefined, more: string, height = ROW - 5): string => `<rect x="${x(from).toFixed(1)}" y="${top + 3 + (ROW - 5 - height) / 2}" width="${Math.max(1, x(to) - x(from)).toFixed(1)}" height="${height}" fill="${fill}"${more}/>`;
+    const sent = one.sent_us ?? one.asked_us;
     parts.push(
-      `<g><title>${escape(`Object ${one.object + 1}, connection ${one.connection + 1}: asked at ${ms(one.asked_us)}, first byte at ${ms(one.first_byte_us)}, done at ${ms(one.done_us)}`)}</title>`,
+      `<g><title>${escape(`Object ${one.object + 1}, connection ${one.connection + 1}: asked at ${ms(one.asked_us)}, ${one.sent_us == null ? "" : `sent at ${ms(one.sent_us)}, `}first byte at ${ms(one.first_byte_us)}, done at ${ms(one.done_us)}`)}</title>`,
       `<text x="${NAMES - 8}" y="${top + 11}" text-anchor="end" fill="${ink}" font-size="11">${one.object + 1}: ${escape(size(one.bytes))}</text>`,
-      bar(one.asked_us, one.first_byte_us, wait, ' opacity="0.45"'),
+      ...(sent > one.asked_us ? [bar(one.asked_us, sent, quiet, "", 2)] : []),
+      bar(sent, one.first_byte_us, wait, ' opacity="0.45"'),
       bar(one.first_byte_us, one.done_us, bytes, ""),
       "</g>",
     );

@@ -1,7 +1,7 @@
 //! A page with one first window and with another: loads in rounds, a verdict, both waterfalls in one picture.
 
 use super::load::{LoadedResource, PageLoad};
-use super::waterfall::name;
+use super::waterfall::{name, row, thin};
 use crate::rounds::fewest_rounds;
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
@@ -248,22 +248,20 @@ fn words([before, after]: &[String; 2], [slow, fast]: [f64; 2], rounds: usize, [
 /// The loads with the median time of both in one picture: a row for each request, a line for each window.
 pub(super) fn waterfalls(url: &str, labels: [&str; 2], loads: [&PageLoad; 2]) -> Chart {
     let requests = &loads[0].resources;
-    let row = |(place, one): (usize, &LoadedResource)| {
-        let end = one.end_ms.or(one.first_byte_ms).unwrap_or(one.start_ms);
-        (place as f64, one.start_ms, one.first_byte_ms.unwrap_or(end), end)
-    };
     let place = |one: &LoadedResource| requests.iter().position(|other| other.url == one.url);
-    let before: Vec<_> = requests.iter().enumerate().map(row).collect();
-    let after: Vec<_> = loads[1].resources.iter().filter_map(|one| Some(row((place(one)?, one)))).collect();
+    let before: Vec<_> = requests.iter().enumerate().map(|(place, one)| row(place, one)).collect();
+    let after: Vec<_> = loads[1].resources.iter().filter_map(|one| Some(row(place(one)?, one))).collect();
     Chart {
         title: format!("Requests of {url}"),
         subtitle: format!(
-            "from the request to its last byte, marks: first byte; load after {:.0} ms and {:.0} ms",
-            loads[0].load_ms, loads[1].load_ms
+            "from the request to its last byte, {}marks: first byte; load after {:.0} ms and {:.0} ms",
+            thin(requests.iter().chain(&loads[1].resources)),
+            loads[0].load_ms,
+            loads[1].load_ms
         ),
         y: Axis::linear("after the first request", "ms"),
         categories: requests.iter().map(|one| name(&one.url).to_owned()).collect(),
-        series: vec![Series::intervals(labels[0], &before), Series::intervals(labels[1], &after)],
+        series: vec![Series::waits(labels[0], &before), Series::waits(labels[1], &after)],
         ..Chart::default()
     }
 }
@@ -271,6 +269,7 @@ pub(super) fn waterfalls(url: &str, labels: [&str; 2], loads: [&PageLoad; 2]) ->
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wt_report::Kind;
 
     fn loads(times: &[f64]) -> Vec<PageLoad> {
         let one = |load_ms: &f64| PageLoad {
@@ -317,6 +316,20 @@ mod tests {
         let same = ComparedLoads::of(pair, [&fast, &fast]).unwrap();
         assert!(!same.difference_shown && same.text.starts_with("No difference is shown."), "{}", same.text);
         assert!(ComparedLoads::of(pair, [&[], &[]]).is_none());
+    }
+
+    #[test]
+    fn a_row_is_thin_until_its_request_was_sent_and_the_picture_says_so() {
+        let mut waits = loads(&[1_300.0, 1_060.0]);
+        waits[0].resources[1].sent_ms = Some(1_180.0);
+        let chart = waterfalls("http://x/", ["initcwnd=3", "initcwnd=10"], [&waits[0], &waits[1]]);
+        let Kind::Waits(rows) = &chart.series[0].kind else { panic!("{chart:?}") };
+        assert_eq!(rows[1], (0.0, 1_180.0, 1_300.0));
+        assert!(chart.subtitle.contains("thin: waits in the browser; "), "{}", chart.subtitle);
+        let alone = super::super::waterfall::waterfall("http://x/", &waits[0]);
+        assert!(alone.subtitle.starts_with("thin: waits in the browser; marks: first byte"), "{}", alone.subtitle);
+        let unknown = waterfalls("http://x/", ["a", "b"], [&waits[1], &waits[1]]);
+        assert!(!unknown.subtitle.contains("thin"), "{}", unknown.subtitle);
     }
 
     #[test]

@@ -152,8 +152,9 @@ fn outcome(load: &PageLoad, granted: &Settings) -> TrialOutcome {
         let done = one.end_ms?;
         Some(ObjectTime {
             object: u32::try_from(place).unwrap_or(u32::MAX),
-            connection: 0,
+            connection: one.connection.unwrap_or(0),
             asked_us: us(one.start_ms),
+            sent_us: one.sent_ms.map(us),
             first_byte_us: us(one.first_byte_ms.unwrap_or(done)),
             done_us: us(done),
             bytes: one.bytes.unwrap_or(0.0).max(0.0) as u64,
@@ -178,6 +179,8 @@ mod tests {
         let resource = |end_ms: f64, bytes: f64| LoadedResource {
             url: "https://x/a".to_owned(),
             start_ms: 1.0,
+            sent_ms: Some(80.0),
+            connection: Some(1),
             end_ms: Some(end_ms),
             bytes: Some(bytes),
             protocol: Some("h2".to_owned()),
@@ -193,6 +196,7 @@ mod tests {
         let outcome = outcome(&load, &Settings::new());
         assert_eq!((outcome.elapsed_us, outcome.bytes, outcome.measures.score), (250_000, 3_000, Some(4.0)));
         let last = outcome.measures.objects[1];
+        assert_eq!((last.sent_us, last.connection), (Some(80_000), 1));
         assert_eq!((last.asked_us, last.first_byte_us, last.done_us, last.bytes), (1_000, 250_000, 250_000, 2_000));
         let page = page_of("https://x/a", &load);
         assert_eq!((page.size(), page.connections, page.http2, page.tls), (Bytes(3_000), 1, true, true));

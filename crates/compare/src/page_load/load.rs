@@ -2,6 +2,7 @@
 
 use super::devtools::Browser;
 use super::film::{self, Film, Frame};
+use super::sent;
 use serde::Serialize;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -23,6 +24,10 @@ pub struct LoadedResource {
     pub url: String,
     /// When it was asked for.
     pub start_ms: f64,
+    /// When the request left: until then it waited in the browser, for a free connection or for a new one. Nothing where that isn't known.
+    pub sent_ms: Option<f64>,
+    /// Over which connection it came, numbered from 0 in the order of their first requests. Nothing where that isn't known.
+    pub connection: Option<u32>,
     /// When the first byte came.
     pub first_byte_ms: Option<f64>,
     /// When the last byte came.
@@ -269,8 +274,12 @@ impl LoadTimes {
                 let head = timing["requestTime"].as_f64().zip(timing["receiveHeadersEnd"].as_f64());
                 let first = head.map(|(begin, headers)| begin + headers / 1e3).or(at);
                 let first = first.and_then(|at| self.since(at));
+                let sent = sent::sent_at(response).and_then(|at| self.since(at));
                 if let Some(resource) = self.resource(id) {
                     resource.first_byte_ms = first;
+                    let answered = |sent: &f64| first.is_none_or(|first| *sent <= first);
+                    resource.sent_ms = sent.map(|sent| sent.max(resource.start_ms)).filter(answered);
+                    resource.connection = sent::connection_of(response);
                     resource.status = response["status"].as_u64();
                     resource.protocol = response["protocol"].as_str().map(str::to_owned);
                     resource.counted.head = response["encodedDataLength"].as_f64().unwrap_or(0.0);
@@ -354,8 +363,13 @@ impl LoadTimes {
         Some(((at - self.begin?) * 1e3).max(0.0))
     }
 
-    fn finish(self) -> Option<PageLoad> {
+    fn finish(mut self) -> Option<PageLoad> {
         let load_ms = self.since(self.load?)?;
+        let used = self.resources.iter().filter_map(|one| Some((one.sent_ms.unwrap_or(one.start_ms), one.connection?)));
+        let numbers = sent::numbers_of(used.collect());
+        for one in &mut self.resources {
+            one.connection = one.connection.and_then(|id| numbers.get(&id).copied());
+        }
         Some(PageLoad {
             first_byte_ms: self.resources.iter().find_map(|resource| resource.first_byte_ms),
             dom_content_loaded_ms: self.dom.and_then(|at| self.since(at)),
@@ -523,6 +537,24 @@ mod tests {
             assert!(problem.to_string().contains(told) && problem.what.contains(why), "{why}: {problem}");
             assert_eq!(problem.to_string().contains("before its end"), told.starts_with("broke"), "{why}");
         }
+    }
+
+    #[test]
+    fn what_waits_in_the_browser_is_sent_after_it_was_asked_for_and_before_it_is_answered() {
+        let mut seen = LoadTimes::default();
+        // The last one's events don't fit: nothing is said of when it was sent.
+        for (id, connection, sent) in [("1", 11, 0.5), ("2", 12, 1094.0), ("3", 11, 90.0), ("4", 13, 5_000.0)] {
+            seen.take(&json!({"method": "Network.requestWillBeSent", "params":
+                {"requestId": id, "timestamp": 100.0, "request": {"url": format!("http://x/{id}")}}}));
+            let timing = json!({"requestTime": 99.999, "sendStart": sent, "receiveHeadersEnd": 1139.0});
+            seen.take(&json!({"method": "Network.responseReceived", "params": {"requestId": id, "timestamp": 102.0,
+                "response": {"status": 200, "connectionId": connection, "timing": timing}}}));
+        }
+        seen.take(&json!({"method": "Page.loadEventFired", "params": {"timestamp": 103.0}}));
+        let load = seen.finish().unwrap();
+        let told = |one: &LoadedResource| (one.start_ms, one.sent_ms.map(f64::round), one.connection);
+        let expected = [(Some(0.0), Some(0)), (Some(1093.0), Some(2)), (Some(89.0), Some(0)), (None, Some(1))];
+        assert_eq!(load.resources.iter().map(told).collect::<Vec<_>>(), expected.map(|(sent, over)| (0.0, sent, over)));
     }
 
     #[test]

@@ -14,6 +14,8 @@ mod journaled;
 mod load;
 /// What is asked for.
 mod request;
+/// What waits in the browser, and the connections.
+mod sent;
 /// From the first load to the last.
 mod session;
 /// The picture.

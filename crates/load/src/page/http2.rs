@@ -261,6 +261,7 @@ impl Load<'_> {
             object: u32::try_from(at).unwrap_or(u32::MAX),
             connection: 0,
             asked_us: stream.asked_us,
+            sent_us: None,
             first_byte_us: stream.first_byte_us,
             done_us,
             bytes,

@@ -182,6 +182,7 @@ impl SharedLoad<'_> {
                 object: u32::try_from(at).unwrap_or(u32::MAX),
                 connection: number,
                 asked_us,
+                sent_us: None,
                 first_byte_us: self.since(brought.first_byte_ns),
                 done_us: self.since(brought.done_ns),
                 bytes: brought.bytes,

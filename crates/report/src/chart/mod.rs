@@ -52,6 +52,8 @@ pub enum Kind {
     /// A mark with an interval: low and high of each point, in the order of the points. An infinite end runs to the
     /// edge of the plot.
     Intervals(Vec<(f64, f64)>),
+    /// The same with a thin line before each interval, for a wait that is none of it: where that begins, low and high of each point.
+    Waits(Vec<(f64, f64, f64)>),
     /// Bars that begin at zero, where there are categories; elsewhere as points.
     Bars,
 }
@@ -194,6 +196,14 @@ impl Series {
         let points = estimates.iter().map(|&(x, _, y, _)| (x, y)).collect();
         let ends = estimates.iter().map(|&(_, low, _, high)| (low, high)).collect();
         Self { name: name.into(), kind: Kind::Intervals(ends), points }
+    }
+
+    /// Intervals with the wait before them: (x, begin of the wait, low, estimate, high).
+    #[must_use]
+    pub fn waits(name: impl Into<String>, rows: &[(f64, f64, f64, f64, f64)]) -> Self {
+        let points = rows.iter().map(|&(x, _, _, y, _)| (x, y)).collect();
+        let ends = rows.iter().map(|&(_, from, low, _, high)| (from, low, high)).collect();
+        Self { name: name.into(), kind: Kind::Waits(ends), points }
     }
 }
 

@@ -13,6 +13,8 @@ pub(super) struct Mark {
     pub(super) y: f64,
     /// Ends of the interval along the axis of values.
     pub(super) ends: Option<(f64, f64)>,
+    /// Where a wait before the interval begins, if there was one.
+    pub(super) wait: Option<f64>,
     /// Whether the interval goes on beyond each of them.
     pub(super) open: (bool, bool),
     /// Whether it is no point, and stands there for the line's sake.
@@ -134,7 +136,8 @@ pub(super) fn rows(chart: &Chart) -> Option<Rows> {
         for (place, &(x, y)) in series.points.iter().enumerate() {
             let (Some(row), Some(share)) = (row_of(x), values.share(y)) else { continue };
             let (ends, open) = interval(series, place, &values);
-            rows[row].marks.push((index, Mark { x: share, ends, open, ..Mark::default() }));
+            let wait = wait(series, place, &values);
+            rows[row].marks.push((index, Mark { x: share, ends, wait, open, ..Mark::default() }));
         }
     }
     // A bound on the work, and on what a reader can tell apart.
@@ -150,10 +153,18 @@ pub(super) fn rows(chart: &Chart) -> Option<Rows> {
     Some(Rows { values, rows, left_out: chart.categories.len() - shown, lines })
 }
 
-/// All ends of a series' intervals.
+/// All ends of a series' intervals, and where the waits before them begin.
 fn ends(series: &Series) -> impl Iterator<Item = f64> {
     let ends = if let Kind::Intervals(ends) = &series.kind { ends.as_slice() } else { &[] };
-    ends.iter().flat_map(|&(low, high)| [low, high])
+    let waits = if let Kind::Waits(waits) = &series.kind { waits.as_slice() } else { &[] };
+    let waits = waits.iter().flat_map(|&(from, low, high)| [from, low, high]);
+    ends.iter().flat_map(|&(low, high)| [low, high]).chain(waits)
+}
+
+/// Where the wait before the interval of a point begins; nothing where it began at once.
+fn wait(series: &Series, place: usize, range: &Range) -> Option<f64> {
+    let Kind::Waits(waits) = &series.kind else { return None };
+    waits.get(place).filter(|(from, low, _)| from < low).and_then(|(from, ..)| range.share_clamped(*from))
 }
 
 /// Where the interval of a point ends, and whether it goes on from there.
@@ -163,13 +174,14 @@ fn interval(series: &Series, place: usize, range: &Range) -> (Option<(f64, f64)>
         let (value, zero) = (range.share(y)?, range.share(0.0).unwrap_or(0.0));
         Some((zero.min(value), zero.max(value)))
     };
+    let between = |low: f64, high: f64| {
+        let open = |end: f64| range.share(end).is_none();
+        (range.share_clamped(low).zip(range.share_clamped(high)), (open(low), open(high)))
+    };
     match &series.kind {
         Kind::Bars => (series.points.get(place).and_then(bar), (false, false)),
-        Kind::Intervals(ends) => {
-            let Some(&(low, high)) = ends.get(place) else { return (None, (false, false)) };
-            let open = |end: f64| range.share(end).is_none();
-            (range.share_clamped(low).zip(range.share_clamped(high)), (open(low), open(high)))
-        }
+        Kind::Intervals(ends) => ends.get(place).map_or((None, (false, false)), |(low, high)| between(*low, *high)),
+        Kind::Waits(waits) => waits.get(place).map_or((None, (false, false)), |(_, low, high)| between(*low, *high)),
         _ => (None, (false, false)),
     }
 }
@@ -181,7 +193,7 @@ fn shape(series: &Series, x: &Range, y: &Range) -> Shape {
         .enumerate()
         .filter_map(|(place, &(px, py))| {
             let (ends, open) = interval(series, place, y);
-            Some(Mark { x: x.share(px)?, y: y.share(py)?, ends, open, is_corner: false })
+            Some(Mark { x: x.share(px)?, y: y.share(py)?, ends, open, ..Mark::default() })
         })
         .collect();
     let joined = matches!(series.kind, Kind::Line | Kind::Steps);

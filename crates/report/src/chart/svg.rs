@@ -392,6 +392,9 @@ fn draw_lying(pen: &mut Pen<'_>, series: usize, mark: &Mark, frame: Frame, y: i3
     let color = color_of(series);
     if let Some((low, high)) = mark.ends {
         let (first, last) = (frame.x(low), frame.x(high));
+        if let Some(wait) = mark.wait {
+            pen.thin((frame.x(wait), y), (first, y), color);
+        }
         pen.line((first, y), (last, y), color, 2);
         for (x, open, way) in [(first, mark.open.0, 5), (last, mark.open.1, -5)] {
             if open {
@@ -422,6 +425,11 @@ struct Pen<'a> {
 impl Pen<'_> {
     fn line(&mut self, from: (i32, i32), to: (i32, i32), color: RGBColor, thick: u32) {
         let _ = self.backend.draw_line(from, to, &stroke(color, 1.0, thick));
+    }
+
+    /// What is told of beside what counts.
+    fn thin(&mut self, from: (i32, i32), to: (i32, i32), color: RGBColor) {
+        let _ = self.backend.draw_line(from, to, &stroke(color, 0.5, 1));
     }
 
     fn grid(&mut self, from: (i32, i32), to: (i32, i32)) {

@@ -252,6 +252,8 @@ impl Canvas {
         let owner = series as u8;
         if let Some((low, high)) = mark.ends {
             let (first, last) = (column(low, self.columns), column(high, self.columns));
+            let wait = mark.wait.map_or(first, |wait| column(wait, self.columns));
+            (wait..first).for_each(|column| self.put(column, row, '┄', owner));
             (first..=last).for_each(|column| self.put(column, row, '─', owner));
             self.put(first, row, if mark.open.0 { '◁' } else { '├' }, owner);
             self.put(last, row, if mark.open.1 { '▷' } else { '┤' }, owner);

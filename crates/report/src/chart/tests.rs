@@ -364,9 +364,16 @@ proptest! {
         (names, places) in (proptest::collection::vec(".{0,30}", 0..4), proptest::collection::vec(".{0,30}", 0..3)),
         (sx, sy) in (any_scale(), any_scale()),
         (width, height) in (0usize..300, 0usize..300),
-        kind in 0..5,
+        kind in 0..6,
     ) {
-        let kind = match kind { 0 => Kind::Line, 1 => Kind::Points, 2 => Kind::Steps, 3 => Kind::Bars, _ => Kind::Intervals(ends) };
+        let kind = match kind {
+            0 => Kind::Line,
+            1 => Kind::Points,
+            2 => Kind::Steps,
+            3 => Kind::Bars,
+            4 => Kind::Intervals(ends),
+            _ => Kind::Waits(ends.into_iter().map(|(low, high)| (at, low, high)).collect()),
+        };
         let chart = Chart {
             x: Axis { label: "x".into(), unit: "bytes".into(), scale: sx, names: places },
             y: Axis { label: "y".into(), unit: String::new(), scale: sy, names: Vec::new() },
@@ -381,6 +388,28 @@ proptest! {
         prop_assert!(svg.trim_end().ends_with("</svg>"));
         prop_assert!(!svg.contains("NaN") && !svg.contains("inf"));
     }
+}
+
+#[test]
+fn a_wait_before_an_interval_is_thin_and_no_part_of_it() {
+    let of = |series: Series| Chart {
+        y: Axis::linear("after the first request", "ms"),
+        categories: vec!["a.bin".to_owned(), "b.bin".to_owned()],
+        series: vec![series],
+        ..Chart::default()
+    };
+    let waits = of(Series::waits("", &[(0.0, 0.0, 0.0, 45.0, 50.0), (1.0, 5.0, 900.0, 945.0, 1000.0)]));
+    let rows = plan::rows(&waits).unwrap().rows;
+    let mark = rows[1].marks[0].1;
+    let begins = mark.ends.map(|(low, _)| low).unwrap();
+    assert!(mark.wait.is_some_and(|wait| wait < 0.01) && begins > 0.8, "{mark:?}");
+    assert_eq!(rows[0].marks[0].1.wait, None, "it was sent at once");
+    let text = waits.to_terminal(80, 12, false);
+    let line = text.lines().find(|line| line.starts_with("b.bin")).unwrap();
+    assert!(line.matches('┄').count() > 40 && line.matches('─').count() < 10, "{line}");
+    let strokes = |chart: &Chart| chart.to_svg(800, 200).matches("opacity=\"0.5\"").count();
+    let same = of(Series::intervals("", &[(0.0, 0.0, 45.0, 50.0), (1.0, 900.0, 945.0, 1000.0)]));
+    assert_eq!((strokes(&waits), strokes(&same)), (1, 0));
 }
 
 #[test]

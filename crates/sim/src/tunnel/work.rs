@@ -279,6 +279,7 @@ fn judge_page(wanted: usize, report: &Report) -> WorkOutcome {
             object: one.number,
             connection: u32::try_from(connection).unwrap_or(u32::MAX),
             asked_us: micros(one.asked),
+            sent_us: None,
             first_byte_us: micros(one.first_byte),
             done_us: micros(one.done),
             bytes: one.bytes - HTTP_HEAD,
