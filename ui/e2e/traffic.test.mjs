@@ -45,6 +45,7 @@ test("a gain of real traffic is told with its size, its evidence, whom it holds 
   const bars = await chart.locator(".strip-bar").evaluateAll((bars) => bars.map((bar) => parseFloat(bar.style.width)));
   assert.ok(bars[0] > parseFloat(rules[0]) && bars[1] < 10, `${bars} beside ${rules}`);
   assert.match(await chart.getByRole("listitem").first().innerText(), /812 : 1 of 40 : 1, shown$/);
+  assert.equal(bars[1], 0, "a bet that has lost is no evidence");
   // Never "0 : 1": what is small isn't nothing.
   assert.match(await chart.getByRole("listitem").nth(1).innerText(), /< 0\.1 : 1 of 40 : 1$/);
   const classes = page.getByRole("region", { name: "Connections by size" });

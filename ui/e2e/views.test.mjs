@@ -300,3 +300,31 @@ test("a browser's queue is no wait for the server: it is thin, and has its place
   assert.deepEqual(complaints, []);
   await page.context().close();
 });
+
+test("no evidence has no bar, and half of it reaches half of the way to the line", async () => {
+  const { page } = await open("calculator");
+  const run = { id: "feedfacecafe", kind: "experiment", request: { lab: "adsl" }, started_unix_us: 0, experiment: null, end: null };
+  const measured = { name: "goodput", unit: "bit/s", better: "larger" };
+  const trial = (arm, goodput_bps) => ["trial", { phase: "round", round: 1, arm, goodput_bps, figure: goodput_bps, status: "completed", notes: [] }];
+  const stream = [
+    ["begin", { id: "20261124-081500-adsl-0123", arms: ["current", "rwin=8192", "rwin=65536", "rwin=131072", "rwin=262144"], max_trials: 40, expected_s: 60, measured }],
+    trial(0, 6e6),
+    trial(1, 1.5e6),
+    trial(2, 6.5e6),
+    ["round", { rounds: 1, trials: 5, evidence: [1, 1, 0.2, 10, 40], needed: [null, 100, 50, 100, 40], spent_s: 9, left: 35 }],
+    ["end", { exit_code: 130 }],
+  ];
+  await page.route("**/api/v1/runs/feedfacecafe", (route) => route.fulfill({ contentType: "application/json", body: JSON.stringify(run) }));
+  await page.route("**/api/v1/runs/feedfacecafe/events", (route) =>
+    route.fulfill({ contentType: "text/event-stream", body: stream.map(([event, data]) => `event: ${event}\ndata: ${JSON.stringify({ event, ...data })}\n\n`).join("") }),
+  );
+  await page.goto(`${served().url}experiment/feedfacecafe`);
+  const chart = page.getByRole("list", { name: /^Evidence for 4 settings after round 1/ });
+  await chart.waitFor();
+  const percents = (list, part, side) => list.locator(part).evaluateAll((marks, side) => marks.map((mark) => parseFloat(mark.style[side])), side);
+  const [line] = await percents(chart, ".strip-rule", "left");
+  const bars = await percents(chart, ".strip-bar", "width");
+  assert.deepEqual(bars.map((bar) => Math.round((100 * bar) / line)), [0, 0, 50, 100]);
+  await page.getByText("begin at 1 : 1, which is no evidence").waitFor();
+  await page.context().close();
+});

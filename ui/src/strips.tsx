@@ -49,5 +49,10 @@ export function Strips({ label, rows, ends, rule }: { label: string; rows: Strip
   );
 }
 
-/** A share of what is needed, from a thousandth to twice as much, each factor the same way; the line is what is needed, at 0.9. */
-export const onLine = (share: number): number => (share <= 0 ? 0 : Math.min(Math.max(0.9 * (1 + Math.log10(share) / 3), 0.005), 1));
+/** Where evidence is what a claim needs, as a share of a bar's room. */
+export const NEEDED = 0.9;
+/** How far evidence is on the way to what a claim needs, each factor the same way: a bet that is still 1, or has lost, is none and has no bar. */
+export function onLine(have: number, need: number | null): number {
+  if (need === null || !(have > 1)) return 0;
+  return need > 1 ? Math.min((NEEDED * Math.log(have)) / Math.log(need), 1) : 1;
+}

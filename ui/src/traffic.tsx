@@ -2,7 +2,7 @@ import { change, count, evidence, percent, rate } from "./format";
 import { AsCommand } from "./keep";
 import { Figure, Section, Table } from "./parts";
 import type { TrafficEffect as Effect, TrafficReport as Report } from "./schema";
-import { onLine, Strips } from "./strips";
+import { NEEDED, onLine, Strips } from "./strips";
 
 const UNITS: Record<Report["unit"], string> = { prefix: "networks of clients × epochs", connection: "connections", slot: "blocks of slots" };
 const COINS: Record<Report["unit"], string> = { prefix: "a network of clients, for an epoch", connection: "a connection", slot: "everybody, for an epoch" };
@@ -106,14 +106,14 @@ function Evidence({ report }: { report: Report }) {
       // An older journal doesn't say it of each.
       const needed = effect.needed || report.verdict.needed;
       const value = way === "faster" ? effect.evidence_faster : effect.evidence_slower;
-      return { label: `${effect.arm} is ${way}`, running: false, text: `${evidence(value)} of ${evidence(needed)}${value >= needed ? ", shown" : ""}`, bar: onLine(value / needed) };
+      return { label: `${effect.arm} is ${way}`, running: false, text: `${evidence(value)} of ${evidence(needed)}${value >= needed ? ", shown" : ""}`, bar: onLine(value, needed) };
     }),
   );
   if (rows.length === 0) return null;
   return (
     <Section id="evidence" title="Evidence over what is needed">
-      <Strips label={`Evidence over what is needed of ${rows.length} claims; the line is at 1`} rule={onLine(1)} rows={rows} ends={["0.001", "1 is needed"]} />
-      <p class="quiet">Once its bar reaches the line at 1 a claim is shown, however often you look. The scale is logarithmic.</p>
+      <Strips label={`Evidence over what is needed of ${rows.length} claims; the line is at 1`} rule={NEEDED} rows={rows} ends={["no evidence", "1 is needed"]} />
+      <p class="quiet">Once its bar reaches the line at 1 a claim is shown, however often you look. The scale is logarithmic and begins at evidence of 1 : 1, which is none.</p>
     </Section>
   );
 }

@@ -3,7 +3,7 @@ import { post, remove } from "../api";
 import { Chart } from "../chart";
 import { duration, evidence, figure, GOODPUT, mbit, ms, rate, title, type Measured } from "../format";
 import { AsCommand, command, Downloads } from "../keep";
-import { onLine, Strips } from "../strips";
+import { NEEDED, onLine, Strips } from "../strips";
 import { Choice, Fetched, Figure, Section, Table, Text, Trouble, useDoing, useGet, useLatest } from "../parts";
 import { DRAWN, usePlace } from "../place";
 import { Verdict, type Report } from "../report";
@@ -457,16 +457,16 @@ function Evidence({ heard }: { heard: Heard }) {
   const rows = arms.slice(1).map((label, place) => {
     const [have, need] = [last.evidence[place + 1] ?? 1, last.needed[place + 1] ?? null];
     const share = need === null ? 0 : have / need;
-    return { label, share, running: heard.arm === place + 1, text: `${evidence(have)} of ${need === null ? "–" : evidence(need)}`, proven: last.shown?.[place + 1] ?? share >= 1 };
+    return { label, share, bar: onLine(have, need), running: heard.arm === place + 1, text: `${evidence(have)} of ${need === null ? "–" : evidence(need)}`, proven: last.shown?.[place + 1] ?? share >= 1 };
   });
-  const most = rows.reduce((best, row) => (row.share > best.share ? row : best), rows[0]!);
+  const most = rows.reduce((best, row) => (row.bar > best.bar || (row.bar === best.bar && row.share > best.share) ? row : best), rows[0]!);
   if (!most) return null;
   return (
     <Section id="evidence" title="Evidence">
       <p>
-        Most so far: <strong>{most.text}</strong>, for {most.label}. A setting whose bar reaches the line has what its own claim needs: it is proven to be faster, unless trials were interrupted or came to nothing.
+        Most so far: <strong>{most.text}</strong>, for {most.label}. A setting whose bar reaches the line has what its own claim needs: it is proven to be faster, unless trials were interrupted or came to nothing. Bars are logarithmic and begin at 1 : 1, which is no evidence.
       </p>
-      <Strips label={`Evidence for ${rows.length} settings after round ${last.rounds}; the most is ${most.text}`} rule={0.9} rows={rows.map(({ label, share, running, text, proven }) => ({ label, running, text: proven ? `${text}, proven` : text, bar: onLine(share) }))} />
+      <Strips label={`Evidence for ${rows.length} settings after round ${last.rounds}; the most is ${most.text}`} rule={NEEDED} rows={rows.map(({ label, bar, running, text, proven }) => ({ label, running, text: proven ? `${text}, proven` : text, bar }))} />
     </Section>
   );
 }
