@@ -301,6 +301,17 @@ test("a browser's queue is no wait for the server: it is thin, and has its place
   await page.context().close();
 });
 
+test("intervals are called by the confidence that the experiment has, and charts by what was measured", async () => {
+  const { id, page, complaints } = await changed("pages", (told) => (told.verdict.alpha = 0.025));
+  await page.goto(`${served().url}report/${id}`);
+  await page.getByRole("columnheader", { name: "98 % interval", exact: true }).waitFor();
+  assert.equal(await page.getByRole("columnheader", { name: "95 % interval" }).count(), 0);
+  await page.goto(`${served().url}analysis?of=${id}`);
+  await page.getByRole("img", { name: /^Load time of 4 settings as ratios to the current one's, where larger is better, with 98 % intervals/ }).waitFor();
+  assert.deepEqual(complaints, []);
+  await page.context().close();
+});
+
 test("no evidence has no bar, and half of it reaches half of the way to the line", async () => {
   const { page } = await open("calculator");
   const run = { id: "feedfacecafe", kind: "experiment", request: { lab: "adsl" }, started_unix_us: 0, experiment: null, end: null };

@@ -52,6 +52,12 @@ export const percent = (ratio: number | null | undefined): string =>
   ratio === null || ratio === undefined ? "–" : `${(ratio * 100).toFixed(2)} %`;
 export const times = (ratio: number | null | undefined): string =>
   ratio === null || ratio === undefined ? "–" : `×${ratio.toFixed(2)}`;
+/** With which confidence intervals hold whose risk is `alpha`: `95 %`; a half goes to the even number, as in the command line's reports. */
+export function confidence(alpha: number): string {
+  const share = (1 - alpha) * 100;
+  const whole = Math.floor(share);
+  return `${share - whole === 0.5 ? whole + (whole % 2) : Math.round(share)} %`;
+}
 /** An interval of ratios, rounded outwards: it holds as it is told. */
 export const outwards = (low: number, high: number): string => `${times(Math.floor(low * 100 + 1e-9) / 100)} to ${times(Math.ceil(high * 100 - 1e-9) / 100)}`;
 export const count = (value: number): string => value.toLocaleString("en-GB").replaceAll(",", "\u202f");

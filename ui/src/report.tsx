@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import { Chart } from "./chart";
-import { axis, evidence, figure, mbit, ms, onAxis, outwards, rate, scale, settings, times, title, value } from "./format";
+import { axis, confidence, evidence, figure, mbit, ms, onAxis, outwards, rate, scale, settings, times, title, value } from "./format";
 import { AsCommand } from "./keep";
 import { Figure, Section, Sentences, Table } from "./parts";
 import { plain } from "./words";
@@ -112,7 +112,7 @@ function Settings({ report }: { report: Report }) {
           { name: `${title(report.measured)} (median)`, cell: (arm) => figure(report.measured, arm.figure) },
           ...(report.arms.some((arm) => arm.delay_us != null) ? [{ name: "Delay under load", cell: (arm: Arm) => (arm.delay_us == null ? "–" : ms(arm.delay_us)) }] : []),
           { name: "Ratio", cell: (arm) => times(arm.ratio) },
-          { name: "95 % interval", cell: (arm) => unless(arm, interval(arm)) },
+          { name: `${confidence(report.verdict.alpha)} interval`, cell: (arm) => unless(arm, interval(arm)) },
           { name: "Evidence", cell: (arm) => unless(arm, `${evidence(arm.evidence)} of ${evidence(arm.needed ?? 1)}`) },
           { name: "Rounds", cell: (arm) => arm.rounds },
           { name: "Shown", cell: (arm) => <span class={`badge ${["faster", "less delay"].includes(shown(report, arm)) ? "good" : ""}`}>{shown(report, arm)}</span> },

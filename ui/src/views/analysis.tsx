@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { get, problemOf, type Problem } from "../api";
 import { Chart } from "../chart";
-import { axis, count, evidence, figure, GOODPUT, mbit, onAxis, outwards, rate, scale, times, when } from "../format";
+import { axis, confidence, count, evidence, figure, GOODPUT, mbit, onAxis, outwards, rate, scale, times, title, when } from "../format";
 import { Choice, Fetched, Figure, Section, Table, Trouble, useGet } from "../parts";
 import type { Arm, Report } from "../report";
 import { leadsTo } from "../outcome";
@@ -87,7 +87,7 @@ function One({ id }: { id: string }) {
         {(report) => (
           <>
             <Answer id={id} report={report} />
-            {report.arms && <Ratios arms={report.arms} />}
+            {report.arms && <Ratios report={report} />}
           </>
           )}
       </Fetched>
@@ -103,8 +103,8 @@ function One({ id }: { id: string }) {
   );
 }
 
-/** Each setting's goodput as a share of the current one's, and what it may be by chance. */
-function Ratios({ arms }: { arms: Arm[] }) {
+/** Each setting's goodput, or what else was compared, against the current one's, and what it may be by chance. */
+function Ratios({ report: { arms, measured, verdict } }: { report: Report }) {
   const data = useMemo(() => {
     const bars = arms.map((arm): [number, number] | null => {
       if (arm.low != null && arm.high != null) return [arm.low, arm.high];
@@ -117,7 +117,7 @@ function Ratios({ arms }: { arms: Arm[] }) {
   if (arms.length < 2) return null;
   return (
     <Section id="ratios" title="Against the current setting">
-      <Chart label={`Goodput of ${arms.length} settings as a share of the current one's, with 95 % intervals`} xLabel="" yLabel="Ratio" height={230} format={(value) => value.toFixed(2)} {...data} />
+      <Chart label={`${title(measured)} of ${arms.length} settings as ${measured.better === "smaller" ? "ratios to the current one's, where larger is better" : "a share of the current one's"}, with ${confidence(verdict.alpha)} intervals`} xLabel="" yLabel="Ratio" height={230} format={(value) => value.toFixed(2)} {...data} />
       <p class="quiet">Bars: the interval that the random order proves, or else the model's.</p>
     </Section>
   );
