@@ -312,7 +312,7 @@ test("intervals are called by the confidence that the experiment has, and charts
   await page.context().close();
 });
 
-test("no evidence has no bar, and half of it reaches half of the way to the line", async () => {
+test("no evidence has no bar, half of it reaches half of the way to the line, and an axis's ends stand at its ends", async () => {
   const { page } = await open("calculator");
   const run = { id: "feedfacecafe", kind: "experiment", request: { lab: "adsl" }, started_unix_us: 0, experiment: null, end: null };
   const measured = { name: "goodput", unit: "bit/s", better: "larger" };
@@ -337,5 +337,7 @@ test("no evidence has no bar, and half of it reaches half of the way to the line
   const bars = await percents(chart, ".strip-bar", "width");
   assert.deepEqual(bars.map((bar) => Math.round((100 * bar) / line)), [0, 0, 50, 100]);
   await page.getByText("begin at 1 : 1, which is no evidence").waitFor();
+  const dots = await percents(page.getByRole("list", { name: /^Goodput of 3 trials of 5 settings/ }), ".strip-dot", "left");
+  assert.deepEqual(dots, [90, 0, 100]);
   await page.context().close();
 });

@@ -43,6 +43,7 @@ const WAYS: [RegExp, string][] = [
   [/take --unit slot/g, "choose “everybody, for an epoch”"],
   [/--allow-host-wide allows it for each trial/g, "windtunnel tune in a terminal can allow it for each trial"],
   [/fewer --knobs and --levels/g, "fewer settings to vary"],
+  [/--screen --levels (\S+) --levels (\S+)/g, "a screen of levels such as $1 and $2"],
   [/--confirm-within(?:[ =]\S+)?/g, "the time to confirm"],
 ];
 

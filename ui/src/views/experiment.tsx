@@ -479,8 +479,8 @@ function Goodput({ heard }: { heard: Heard }) {
   if (trials.length === 0) return null;
   const figures = trials.map((trial) => trial.figure ?? 0);
   const [low, high] = [Math.min(...figures), Math.max(...figures)];
-  const room = (high - low || high || 1) * 0.06;
-  const place = (figure: number): number => (figure - low + room) / (high - low + 2 * room);
+  // The ends of the axis are these figures, so that they stand there.
+  const place = (figure: number): number => (high > low ? (figure - low) / (high - low) : 0.5);
   const rows = arms.map((label, arm) => {
     const own = trials.filter((trial) => trial.arm === arm).map((trial) => trial.figure ?? 0);
     const middle = median(own);

@@ -92,7 +92,7 @@ function Listed({ all }: { all: Experiment[] }) {
         {shown.length === all.length ? (all.length === 1 ? "1 experiment" : `${all.length} experiments`) : `${shown.length} of ${all.length} experiments`}
       </p>
       <Table
-        label="Experiments"
+        label="Experiments, one a row"
         rows={shown.slice(0, rows)}
         columns={[
           {

@@ -130,7 +130,7 @@ function Knobs({ knobs }: { knobs: Knob[] }) {
       {shown.length === 0 && <p class="quiet">No setting matches. Search for other words, or show all.</p>}
       {shown.length > 0 && (
         <Table
-          label="Settings"
+          label="Settings of this host"
           rows={shown}
           columns={[
             {

@@ -44,7 +44,7 @@ export function Stacks() {
             <Section id="profiles" title="Old stacks">
               <p>Another stack with the documented settings stands in for each. What isn't documented stays as that stack has it.</p>
               <Table
-                label="Old stacks"
+                label="Old stacks, one a row"
                 rows={profiles}
                 columns={[
                   {

@@ -162,9 +162,14 @@ fn follow(
             .hint("look at the address and at the server's log"));
     }
     seen.finish().ok_or_else(|| {
-        Problem::new(Fault::Remote, format!("{url} wasn't loaded within {} s", deadline.as_secs()))
+        Problem::new(Fault::Remote, format!("{url} wasn't loaded within {}", in_seconds(deadline)))
             .hint("give it more time: --deadline")
     })
+}
+
+/// `60 s`; what isn't whole seconds as it is written on a command line.
+fn in_seconds(deadline: Duration) -> String {
+    if deadline.subsec_nanos() == 0 { format!("{} s", deadline.as_secs()) } else { wt_units::format_duration(deadline) }
 }
 
 /// How frames of other sites and workers are come by: they are targets of their own, wait until they are listened to, and their events
@@ -537,6 +542,12 @@ mod tests {
             assert!(problem.to_string().contains(told) && problem.what.contains(why), "{why}: {problem}");
             assert_eq!(problem.to_string().contains("before its end"), told.starts_with("broke"), "{why}");
         }
+    }
+
+    #[test]
+    fn a_deadline_below_a_second_is_told_as_it_is() {
+        let told = [60_000, 1_500, 1].map(|ms| in_seconds(Duration::from_millis(ms)));
+        assert_eq!(told, ["60 s", "1.5s", "1ms"]);
     }
 
     #[test]
