@@ -20,6 +20,8 @@ mod hop;
 mod host;
 /// Traces of another emulator.
 mod import;
+/// What programs in a lab can know of it.
+mod inside;
 /// Setting up and ending.
 mod lab;
 /// The path with its hops.
@@ -49,6 +51,7 @@ pub use folder::Folder;
 pub use guest::{GUEST, GuestError, VirtualKernel, guest, is_guest};
 pub use host::{Backend, CLIENT_V4, CLIENT_V6, DEVICE, Host, PORT, SERVER_V4, SERVER_V6};
 pub use import::{ImportError, ImportRequest, ImportedScenario, import_mahimahi};
+pub use inside::LabFacts;
 pub use lab::{Lab, LabError, LabOptions, enter};
 pub use record::{LinkEnd, Recording, RecordingCounts, check_target};
 pub use run::{INIT, Program, init};

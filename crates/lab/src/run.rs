@@ -4,6 +4,7 @@
 //! every program in the lab. Process 1 is this very binary, started anew with [`INIT`] as its first argument.
 
 use crate::host::DEVICE;
+use crate::inside::{self, LabFacts};
 use crate::lab::Lab;
 use std::ffi::OsString;
 use std::fs::File;
@@ -12,6 +13,7 @@ use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use wt_sys::{SysError, ns, process};
+use wt_trial::Direction;
 
 /// The first argument that makes this binary the lab's process 1.
 pub const INIT: &str = "__lab-init";
@@ -51,6 +53,21 @@ impl Lab {
     /// # Errors
     /// [`SysError`] when it can't be started at all.
     pub fn run_program_with(&self, program: &Program, started: impl FnOnce(u32) + Send) -> Result<u8, SysError> {
+        self.run_program_of(program, "", started)
+    }
+
+    /// As [`Lab::run_program_with`], in a lab that `again` makes again, a command line up to the program: programs in it find that in
+    /// [`LabFacts`].
+    ///
+    /// # Errors
+    /// [`SysError`] when it can't be started at all.
+    pub fn run_program_of(
+        &self,
+        program: &Program,
+        again: &str,
+        started: impl FnOnce(u32) + Send,
+    ) -> Result<u8, SysError> {
+        let facts = LabFacts { command: again.to_owned(), path: self.scenario().facts(Direction::Down) };
         let mut command = Command::new("/proc/self/exe");
         command.arg(INIT).arg(self.hosts().count().to_string());
         for host in self.hosts() {
@@ -58,6 +75,7 @@ impl Lab {
             command.args([host.name.clone(), host.v4.to_string(), host.v6.to_string(), namespace]);
         }
         command.arg(program.server.clone().unwrap_or_default()).arg("--").args(&program.argv);
+        command.env(inside::VARIABLE, facts.to_text());
         process::die_with_parent(&mut command);
         // The terminal's Ctrl-C is for the program; we end when it does.
         let status = self.client.run(|| -> Result<ExitStatus, SysError> {
@@ -187,6 +205,7 @@ fn prepare(hosts: &[KnownHost]) -> Result<File, SysError> {
             named += &names(&host.name, &host.v4, &host.v6);
         }
         bind_names(&named);
+        inside::publish();
     }
     let _ = ns::mount("proc", "/proc", Some("proc"), 0);
     if host_settings_are_ours() {
@@ -238,7 +257,7 @@ fn environment(command: &mut Command, hosts: &[KnownHost]) {
         let name = format!("WT_{}", host.name.to_ascii_uppercase().replace('-', "_"));
         command.env(format!("{name}6"), &host.v6).env(name, &host.v4);
     }
-    command.env("WT_DEVICE", DEVICE);
+    command.env("WT_DEVICE", DEVICE).env_remove(inside::VARIABLE);
     // One is root in here, so what only root can use shall be found.
     let path = std::env::var_os("PATH").unwrap_or_default();
     let tools = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);

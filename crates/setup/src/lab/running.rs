@@ -11,6 +11,7 @@ use wt_lab::{
 use wt_load::{Server, ServerConfig};
 use wt_problem::Problem;
 use wt_trial::Cancel;
+use wt_units::{shell_word, shell_word_of_os};
 
 /// How often it is looked whether somebody wants the lab to end.
 const LOOK: Duration = Duration::from_millis(20);
@@ -27,6 +28,22 @@ pub struct LabRequest {
     pub backend: Backend,
     /// Keep this machine's processors awake while the lab is up: packets wait less; it costs all of their idle time and needs root.
     pub sharp: bool,
+}
+
+impl LabRequest {
+    /// The command line that makes it, up to what runs in it: `windtunnel lab run adsl --seed 7`.
+    fn command(&self, control: Option<&str>) -> String {
+        let seed = (self.seed != Self::default().seed).then(|| format!(" --seed {}", self.seed));
+        let backend = match self.backend {
+            Backend::Best => None,
+            Backend::Tun => Some(" --backend tun".to_owned()),
+            Backend::Veth => Some(" --backend veth".to_owned()),
+        };
+        let sharp = self.sharp.then(|| " --sharp".to_owned());
+        let control = control.map(|name| format!(" --cc {}", shell_word(name)));
+        let options: String = [seed, backend, sharp, control].into_iter().flatten().collect();
+        format!("windtunnel lab run {}{options}", shell_word(&self.path))
+    }
 }
 
 impl Default for LabRequest {
@@ -75,6 +92,8 @@ pub struct RunningLab {
     before: EngineStats,
     /// Whether it is in a user namespace of its own.
     own_users: bool,
+    /// What makes it again, up to what runs in the server and the client.
+    command: String,
 }
 
 impl RunningLab {
@@ -93,6 +112,7 @@ impl RunningLab {
         let scenario = load(&request.path)?;
         let record = record(&scenario)?;
         let rtt = scenario.full_size(scenario.pmtu()).rtt;
+        let command = request.command(control);
         // Loading takes rights that one doesn't have in the lab, and its name must be known before.
         let controls = Controls::load(control)?;
         let control = control.map(|name| controls.kernel_name(name)).transpose()?;
@@ -112,7 +132,8 @@ impl RunningLab {
         let tunnel = LabTunnel::new(lab).map_err(|error| problem(&error))?;
         let http = serve_http(tunnel.lab())?;
         let before = tunnel.lab().stats();
-        Ok(Self { tunnel, controls, http: Mutex::new(http), rtt, before, own_users: user_namespace() != outside })
+        let (http, own_users) = (Mutex::new(http), user_namespace() != outside);
+        Ok(Self { tunnel, controls, http, rtt, before, own_users, command })
     }
 
     /// The lab.
@@ -151,6 +172,13 @@ impl RunningLab {
         self.run_until(program, &|| cancel.is_cancelled(), started)
     }
 
+    /// What makes the lab again with this program's server.
+    fn command_with(&self, program: &Program) -> String {
+        let server = program.server.as_deref().map(shell_word_of_os);
+        let server = server.map_or_else(String::new, |server| format!(" --server {server}"));
+        format!("{}{server}", self.command)
+    }
+
     fn run_until(
         &self,
         program: &Program,
@@ -175,7 +203,7 @@ impl RunningLab {
                     let _ = wt_sys::process::signal(pid, SIGKILL);
                 }
             });
-            let ran = self.lab().run_program_with(program, move |pid| {
+            let ran = self.lab().run_program_of(program, &self.command_with(program), move |pid| {
                 let _ = sender.send(pid);
                 started(pid);
             });

@@ -92,6 +92,16 @@ fn a_lab_that_is_up_and_is_killed_says_so() {
 }
 
 #[test]
+fn programs_in_a_lab_find_what_makes_it_again_and_its_path() {
+    let told = shell("adsl", &["--seed", "7", "--server", "exec sleep 60"], "cat /run/windtunnel-lab.json; env");
+    let (facts, environment) = told.out.split_once('}').unwrap();
+    let facts: serde_json::Value = serde_json::from_str(&format!("{facts}}}}}")).unwrap();
+    assert_eq!(facts["command"], "windtunnel lab run adsl --seed 7 --server 'exec sleep 60'", "{}", told.out);
+    assert!(facts["path"]["rtt_us"].as_u64() > Some(10_000) && facts["path"]["pmtu"] == 1492, "{}", told.out);
+    assert!(!environment.contains("WINDTUNNEL_LAB"), "{environment}");
+}
+
+#[test]
 fn a_lab_whose_emulator_stops_says_so_and_vouches_for_nothing() {
     let _machine = shared();
     let script = "ip netns exec server ip link del $WT_DEVICE; exit 9";
