@@ -57,8 +57,8 @@ export function Verdict({ report }: { report: Report }) {
       </Section>
       <Sentences id="mind" title="Warnings" of={report.warnings} />
       <dl class="figures">
-        <Figure name="RTT">{ms(report.path.rtt_us)}</Figure>
-        <Figure name="PMTU">{report.path.pmtu} bytes</Figure>
+        {report.path.rtt_us > 0 && <Figure name="RTT">{ms(report.path.rtt_us)}</Figure>}
+        {report.path.pmtu > 0 && <Figure name="PMTU">{report.path.pmtu} bytes</Figure>}
         <Figure name="Physical limit">{rate(report.physical_goodput_bps)}</Figure>
         <Figure name="Rounds, trials">
           {report.rounds}, {report.trials}

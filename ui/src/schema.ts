@@ -1802,13 +1802,13 @@ export type ReportArm = {
 
 /** What is known of the path. */
 export type ReportPath = {
-  /** Payload rate times RTT, bytes. */
+  /** Payload rate times RTT, bytes; 0 where nobody knows it. */
   bdp_bytes: number;
   /** The share of small probes that got lost; `null` where nobody probed. */
   loss?: number | null;
-  /** The largest IP packet that gets through, bytes. */
+  /** The largest IP packet that gets through, bytes; 0 where nobody knows it. */
   pmtu: number;
-  /** RTT of a full-sized segment and its ACK on the idle path, µs. */
+  /** RTT of a full-sized segment and its ACK on the idle path, µs; 0 where nobody knows it. */
   rtt_us: number;
 };
 

@@ -38,13 +38,7 @@ pub(super) fn key(workload: &Workload) -> &'static str {
 
 /// The fewest rounds of one and the same difference after which a claim that needs this evidence can be made.
 pub(super) fn fewest_rounds(needed: f64) -> u32 {
-    let mut process = EProcess::new();
-    (1..1000)
-        .find(|_| {
-            process.push(1.0);
-            process.evidence() >= needed
-        })
-        .unwrap_or(1000)
+    EProcess::fewest_rounds(needed)
 }
 
 /// A verdict as the journal keeps it: with its first sentence as the headline, which lists have room for.

@@ -165,6 +165,18 @@ impl EProcess {
         Self { sign: -1.0, ..Self::above(shift) }
     }
 
+    /// The fewest rounds of one and the same difference after which there is this much evidence.
+    #[must_use]
+    pub fn fewest_rounds(needed: f64) -> u32 {
+        let mut process = Self::new();
+        (1..1000)
+            .find(|_| {
+                process.push(1.0);
+                process.evidence() >= needed
+            })
+            .unwrap_or(1000)
+    }
+
     /// The process after these differences, in order.
     #[must_use]
     pub fn after(mut self, differences: &[f64]) -> Self {

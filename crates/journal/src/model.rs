@@ -168,6 +168,14 @@ pub struct StoredExperiment {
 }
 
 impl StoredExperiment {
+    /// The settings that all others are held against: those in force, and of loads of a page in a browser, which sets a first window for
+    /// each, those of the first.
+    #[must_use]
+    pub fn reference(&self) -> &Settings {
+        let first = self.arms.first().filter(|_| self.config.tune().browser.is_some());
+        first.map_or(&self.current, |arm| &arm.settings)
+    }
+
     /// The number of the change that was proved, where this is a proof of one: its verdict says so, or as what it was begun.
     #[must_use]
     pub fn proved_change(&self) -> Option<&str> {

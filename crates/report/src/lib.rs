@@ -44,7 +44,7 @@ pub use plain::ascii;
 pub use tables::{table_charts, table_text};
 pub use terminal::{UNKNOWN_WIDTH, wrap};
 pub use tune::{
-    AllTrials, Answer, AnswerAction, AnswerHost, AnswerStep, LimitedBy, LimitsReport, PlanStep, RetypedOptions, Run,
-    RunFacts, Setting, TrialFigure, TuneInputs, TuneReport,
+    AllTrials, Answer, AnswerAction, AnswerHost, AnswerStep, LimitedBy, LimitsReport, NewComparison, PlanStep,
+    RetypedOptions, Run, RunFacts, Setting, TrialFigure, TuneInputs, TuneReport,
 };
 pub use words::{date, times_of};

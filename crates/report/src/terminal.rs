@@ -109,13 +109,8 @@ impl<'a> Page<'a> {
             wt_units::counted(r.trials, "trial"),
             words::duration(r.run.spent_s),
         );
-        let path = format!(
-            "path: RTT {}, PMTU {}, BDP {} bytes; current settings: {}",
-            words::milliseconds(r.path.rtt_us),
-            r.path.pmtu,
-            r.path.bdp_bytes,
-            clean(&r.current.to_string())
-        );
+        let current = format!("current settings: {}", clean(&r.current.to_string()));
+        let path = r.path.known().map_or_else(|| current.clone(), |path| format!("path: {path}; {current}"));
         let lines = [run, path].into_iter().flat_map(|line| wrap(&line, self.width, 2));
         lines.map(|line| self.paint(&line, "2")).chain([String::new()]).collect()
     }

@@ -7,11 +7,12 @@ use super::link;
 use super::screen_report::{self, ScreenFindings, ScreenReport};
 use std::net::IpAddr;
 use std::time::Duration;
-use wt_experiment::Experiment;
+use wt_experiment::{EProcess, Experiment};
 use wt_journal::{Journal, State, StoredExperiment};
 use wt_problem::Problem;
-use wt_report::{Run, RunFacts, Setting, TuneInputs, TuneReport};
+use wt_report::{NewComparison, Run, RunFacts, Setting, TuneInputs, TuneReport};
 use wt_trial::{Direction, Phase, STOPPED, Status, TrialRecord, TunnelKind};
+use wt_units::shell_word;
 
 /// The report of an experiment of settings, or of a screen with its confirmation.
 ///
@@ -96,7 +97,7 @@ impl ReportedExperiment<'_> {
             is_running: self.is_running,
             continued_by: self.continued_by.clone(),
             ended_early: self.cut_short().filter(|_| !self.is_running),
-            again: config.browser.as_ref().and(config.command.clone()),
+            again: self.begin_anew(),
             delay: self.history.map_or_else(|| delay_rules(self.stored), History::delay_rules),
             tells_of_open_delay: config.delay_room.is_some(),
             link: self.beneath(config.direction()),
@@ -109,7 +110,7 @@ impl ReportedExperiment<'_> {
             target: &self.stored.target,
             tunnel: &self.stored.tunnel,
             path: &self.stored.path,
-            current: &self.stored.current,
+            current: self.stored.reference(),
             settings: &settings,
             plateau: config.plateau.as_ref().and_then(|plateau| plateau.knob),
             assessment: &self.experiment.assessment(),
@@ -117,6 +118,23 @@ impl ReportedExperiment<'_> {
             run: &run,
             facts: &facts,
         })
+    }
+
+    /// What begins another comparison of loads in a browser, which nothing goes on with. Rows of before they said how know neither the
+    /// lab nor the server in it.
+    fn begin_anew(&self) -> Option<NewComparison> {
+        let config = self.stored.config.tune();
+        config.browser.as_ref()?;
+        let of_before = || {
+            let levels: Vec<_> = self.stored.arms.iter().filter_map(|arm| arm.settings.iter().next()).collect();
+            let [(knob, first), (_, second)] = levels[..] else { return None };
+            let page = format!("windtunnel page {} --compare {knob}={first},{second}", shell_word(&self.stored.target));
+            Some(format!("windtunnel lab run PATH --server COMMAND -- {page}"))
+        };
+        let command = config.again.clone().or_else(of_before)?;
+        // `page` looks at evidence for either side, each at the risk that the report has for its one.
+        let fewest_rounds = EProcess::fewest_rounds(1.0 / config.alpha()) as usize;
+        Some(NewComparison { command, fewest_rounds })
     }
 
     /// How many trials count.

@@ -5,6 +5,7 @@ use super::load::PageLoad;
 use super::request::PageRequest;
 use std::time::Duration;
 use wt_journal::{Arm, ExperimentConfig, NewExperiment, State, TuneConfig};
+use wt_lab::LabFacts;
 use wt_problem::Problem;
 use wt_sys::clock::{monotonic_ns, unix_us};
 use wt_trial::{
@@ -47,6 +48,7 @@ impl LoadLog {
         seed: u64,
     ) -> Result<Self, Problem> {
         let settings = [0, 1].map(|arm| pair.settings(arm));
+        let lab = LabFacts::here();
         let workload = Workload::Page { page: page_of(&request.url, &before.load) };
         let config = TuneConfig {
             // Evidence of both sides is looked at, each for half of the risk.
@@ -56,6 +58,7 @@ impl LoadLog {
             per_trial_us: u64::try_from(before.took.as_micros()).ok(),
             measured_time: Some(true),
             browser: Some(before.browser.clone()),
+            again: lab.as_ref().and_then(|lab| request.again(&lab.command)),
             host: Some(host()),
             command: Some(request.command.clone()).filter(|command| !command.is_empty()),
             ..TuneConfig::default()
@@ -67,6 +70,7 @@ impl LoadLog {
             started_unix_us: started,
             version: env!("CARGO_PKG_VERSION").to_owned(),
             comment: request.comment.clone(),
+            path: lab.map(|lab| lab.path).unwrap_or_default(),
             arms: vec![arm(0), arm(1)],
             config: ExperimentConfig::Tune(Box::new(config.whole())),
             seed,

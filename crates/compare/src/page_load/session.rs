@@ -4,7 +4,7 @@ use super::devtools::Browser;
 use super::film::{Frame, strips};
 use super::journaled::{LoadBefore, LoadLog};
 use super::load::{PageLoad, filmed, load};
-use super::request::PageRequest;
+use super::request::{DEADLINE, PageRequest};
 use crate::rounds::Orders;
 use serde_json::json;
 use std::cell::RefCell;
@@ -21,8 +21,6 @@ use wt_trial::Cancel;
 const PROGRAMS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 /// So often at most a load of a comparison is repeated that isn't like the others.
 const REPEATS: u32 = 2;
-/// How long one load may take if nobody says it.
-const DEADLINE: Duration = Duration::from_secs(60);
 
 /// Loads a page in a real browser, each time in a new one.
 ///

@@ -11,7 +11,7 @@ use wt_problem::Problem;
 use wt_report::TrialFigure;
 use wt_trial::{PathFacts, Phase, Status};
 use wt_tune::History;
-use wt_units::{Settings, counted};
+use wt_units::{Settings, counted, quantile, upper_median};
 
 /// The RTT and the path MTU may differ by this factor before it is told.
 const SAME: f64 = 1.25;
@@ -121,7 +121,7 @@ impl ComparedExperiment {
             workload,
             host: config.host.clone(),
             path: stored.path.clone(),
-            current: stored.current.clone(),
+            current: stored.reference().clone(),
             failed: 0,
             goodput_bps: None,
             measured: config.workload.as_ref().map_or_else(|| TrialFigure::of(&[]), TrialFigure::of_workload),
@@ -144,11 +144,14 @@ impl ComparedExperiment {
         experiment.assessment = Some(assessment);
         (experiment.judged, experiment.failed) = (history.judged(0), history.failed(0));
         experiment.sessions = history.sessions().map(|(id, seed)| (id.to_owned(), seed)).collect();
-        experiment.goodput_bps = wt_units::upper_median(history.rates(0));
+        experiment.goodput_bps = upper_median(history.rates(0));
         experiment.figure = if experiment.measured.is_goodput() {
             experiment.goodput_bps
         } else {
-            wt_units::upper_median(figures(journal, &experiment)?)
+            let mut figures = figures(journal, &experiment)?;
+            figures.sort_by(f64::total_cmp);
+            // As `page` and `report` have it of loads in a browser, and `report` of all others.
+            if config.browser.is_some() { quantile(&figures, 0.5) } else { upper_median(figures) }
         };
         Ok(experiment)
     }
@@ -226,10 +229,11 @@ impl ComparedExperiment {
         }
         let ms = |us: u64| format!("{:.1} ms", us as f64 / 1e3);
         let (own, others) = (self.path.rtt_us as f64, other.path.rtt_us as f64);
-        if own.max(others) > own.min(others) * SAME {
+        // 0 is of a path that nobody knows.
+        if own.min(others) > 0.0 && own.max(others) > own.min(others) * SAME {
             notes.push(between("the path's RTT differed", ms(self.path.rtt_us), ms(other.path.rtt_us)));
         }
-        if self.path.pmtu != other.path.pmtu {
+        if self.path.pmtu.min(other.path.pmtu) > 0 && self.path.pmtu != other.path.pmtu {
             notes.push(between("the path MTU differed", self.path.pmtu.to_string(), other.path.pmtu.to_string()));
         }
         let kernel = |of: &Self| of.host.as_ref()?.kernel.clone();

@@ -1,3 +1,4 @@
+use super::experiment::ComparedExperiment;
 use super::{SideBySideAnswer, SideBySideRequest, run};
 use std::path::Path;
 use std::time::Duration;
@@ -104,6 +105,30 @@ fn that_gains_differ_is_said_in_whatever_order_the_experiments_are_named() {
         let answer = run(&SideBySideRequest { experiments, anyway: true, journal: Some(file.clone()) }).unwrap();
         assert_eq!(answer.settings[0].gains_differ, differ, "{order:?}");
     }
+}
+
+#[test]
+fn of_a_path_that_nobody_knows_nothing_is_said_to_differ() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("paths.sqlite3");
+    let mut journal = SqliteJournal::open(&file).unwrap();
+    keep(&mut journal, "whole", 1, |_, _| false);
+    keep(&mut journal, "broken", 2, |_, _| false);
+    let mut known = journal.load("broken").unwrap();
+    known.id = "known".to_owned();
+    known.path = PathFacts { rtt_us: 40_000, pmtu: 1492, ..PathFacts::default() };
+    journal.import(&known, &[]).unwrap();
+    let notes = |journal: &SqliteJournal, ids: [&str; 2]| {
+        let experiments = ids.map(|id| ComparedExperiment::read(journal, &journal.load(id).unwrap()).unwrap());
+        experiments[0].differences(&experiments[1]).join("; ")
+    };
+    let told = notes(&journal, ["whole", "known"]);
+    assert!(!told.contains("RTT") && !told.contains("MTU"), "{told}");
+    known.id = "farther".to_owned();
+    known.path = PathFacts { rtt_us: 80_000, pmtu: 1500, ..PathFacts::default() };
+    journal.import(&known, &[]).unwrap();
+    let told = notes(&journal, ["known", "farther"]);
+    assert!(told.contains("RTT differed: 40.0 ms against 80.0 ms") && told.contains("MTU differed: 1492"), "{told}");
 }
 
 #[test]

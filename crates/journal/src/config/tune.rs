@@ -67,6 +67,8 @@ kept_object! {
         cells: Vec<usize>,
         /// The browser that loaded the pages of a comparison of loads, with its version.
         browser: String,
+        /// What runs another comparison of these loads, in its lab, but for how many rounds; of rows of before that was said, nothing.
+        again: String,
         /// What was the same in every trial.
         hold: Settings,
         /// The real path, if it was run on one.

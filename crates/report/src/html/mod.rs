@@ -216,10 +216,13 @@ impl TuneReport {
     }
 
     fn html_path(&self) -> String {
+        // Without a text a row is left out.
+        let known = |figure: u64, show: fn(u64) -> String| if figure == 0 { String::new() } else { show(figure) };
+        let bytes = |bytes: u64| format!("{bytes} bytes");
         let rows = [
-            ("RTT, idle", words::milliseconds(self.path.rtt_us)),
-            ("Largest packet", format!("{} bytes", self.path.pmtu)),
-            ("Bandwidth-delay product", format!("{} bytes", self.path.bdp_bytes)),
+            ("RTT, idle", known(self.path.rtt_us, words::milliseconds)),
+            ("Largest packet", known(self.path.pmtu, bytes)),
+            ("Bandwidth-delay product", known(self.path.bdp_bytes, bytes)),
             (
                 "Physical limit",
                 self.physical_goodput_bps.map_or_else(

@@ -97,7 +97,7 @@ impl TuneReport {
                         ("", self.measured.show(t.figure)),
                         ("left", t.status.to_owned()),
                         ("", t.retransmits.to_string()),
-                        ("", words::milliseconds(t.min_rtt_us)),
+                        ("", rtt(t.min_rtt_us)),
                         ("name", t.notes.join("; ")),
                     ],
                 )
@@ -120,6 +120,11 @@ impl TuneReport {
             table(&head, &rows)
         )
     }
+}
+
+/// An RTT; a dash where nobody saw one.
+fn rtt(us: u64) -> String {
+    if us == 0 { "–".to_owned() } else { words::milliseconds(us) }
 }
 
 fn table(head: &[&str], rows: &str) -> String {

@@ -22,6 +22,8 @@ const LARGE: f64 = 0.2;
 const GREAT: f64 = std::f64::consts::LN_2;
 /// What is compared where a setting is recommended for its delay.
 const DELAY: &str = "delay under load";
+/// From this share on a mean is called one beside a table of medians.
+const APART: f64 = 0.05;
 /// In percent: what is less at least isn't told as a figure.
 const LEAST: f64 = 0.1;
 /// A lead of less than this is not worth a word.
@@ -525,7 +527,7 @@ impl Answer {
 
     /// What `before` and `after` are called: an average where tables, whose `median` this is of the current settings, tell another figure.
     pub(crate) fn measure_beside(&self, measured: &TrialFigure, median: Option<f64>) -> String {
-        let far = self.unit == measured.unit && self.before.is_some_and(|mean| is_far(mean, median, LARGE));
+        let far = self.unit == measured.unit && self.before.is_some_and(|mean| is_far(mean, median, APART));
         format!("{}{}", self.measure, if far { ", on average" } else { "" })
     }
 

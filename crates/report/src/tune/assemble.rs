@@ -16,7 +16,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 use wt_experiment::{ArmAssessment, Assessment, DropReason, PlateauAssessment, Text};
 use wt_trial::{PathFacts, Phase, Scale, Status, TrialRecord};
-use wt_units::{BitsPerSecond, Knob, Level, Settings};
+use wt_units::{BitsPerSecond, Knob, Level, Settings, quantile};
 
 /// So many more segments retransmitted in a trial are worth a word.
 const MANY_MORE: f64 = 3.0;
@@ -97,8 +97,8 @@ pub struct RunFacts {
     pub continued_by: Option<String>,
     /// What a person must know before everything else: why it ended early.
     pub ended_early: Option<String>,
-    /// What runs another one, where nothing goes on with this one.
-    pub again: Option<String>,
+    /// What begins another one, where nothing goes on with this one: loads of a page in a browser.
+    pub again: Option<NewComparison>,
     /// How less delay at the same speed is claimed, where it is.
     pub delay: Option<DelayRules>,
     /// Whether a test of less delay that is left open is told of: experiments from before budgets left room for it say nothing.
@@ -107,6 +107,15 @@ pub struct RunFacts {
     pub link: Vec<String>,
     /// Of very many trials the records are the last ones only: then all of them, in figures.
     pub all: Option<AllTrials>,
+}
+
+/// A comparison that begins anew: nothing carries over from the one before.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewComparison {
+    /// The command line, but for the number of its rounds.
+    pub command: String,
+    /// Fewer rounds show nothing, however clear it is.
+    pub fewest_rounds: usize,
 }
 
 /// All trials of an experiment of which only the last ones are shown.
@@ -142,6 +151,7 @@ impl TuneReport {
             &records,
             arms.iter().filter_map(|arm| arm.goodput_bps).reduce(f64::max),
             inputs.faster_window().as_deref(),
+            arms.first().and_then(|arm| arm.figure),
         );
         limits.text = inputs.of_baseline(limits.text);
         let mut warnings = inputs.all_warnings(left_out.map(|all| (trial_table.len(), all.count)), &records, &arms);
@@ -322,7 +332,7 @@ impl TuneInputs<'_> {
             settings: self.asked(arm.arm),
             state,
             goodput_bps: goodputs.get(goodputs.len() / 2).copied(),
-            figure: figures.get(figures.len() / 2).copied(),
+            figure: self.middle(&figures),
             delay_us: super::delay::delay_of(records, arm.arm),
             retransmits: mean_seen(records, arm.arm, |seen| seen.retransmits),
             queue_drops: mean_seen(records, arm.arm, |seen| seen.queue_drops),
@@ -340,6 +350,15 @@ impl TuneInputs<'_> {
             trials: arm.trials,
             bad: arm.incomplete + arm.failed,
             series: arm.series.iter().map(|(round, evidence)| (*round, bounded(*evidence))).collect(),
+        }
+    }
+
+    /// The median of sorted figures: of two in the middle the larger one, which was measured, and of loads in a browser the mean of the
+    /// two, as `page` told it.
+    fn middle(&self, sorted: &[f64]) -> Option<f64> {
+        match self.facts.again {
+            Some(_) => quantile(sorted, 0.5),
+            None => sorted.get(sorted.len() / 2).copied(),
         }
     }
 

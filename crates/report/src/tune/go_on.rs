@@ -45,6 +45,15 @@ impl TuneInputs<'_> {
             Some(_) if a.kind != VerdictKind::Faster && self.is_doubtful() => {
                 Some(format!("Undecided. Continue with: {}", self.go_on(&[], open_delay)))
             }
+            Some(n) if a.kind != VerdictKind::Faster && self.facts.again.is_some() => {
+                let rounds = n.rounds.max(self.fewest_anew());
+                Some(format!(
+                    "A gain of {:.0} %, if there is one, shows after about {rounds} rounds; these {} don't count among them: {}",
+                    measured.change_percent(1.0 + n.gain).abs(),
+                    a.rounds,
+                    self.begin_anew(rounds)?
+                ))
+            }
             Some(n) if a.kind != VerdictKind::Faster => Some(format!(
                 "A gain of {:.0} %, if there is one, shows after about {} more trials: {}",
                 measured.change_percent(1.0 + n.gain).abs(),
@@ -74,6 +83,9 @@ impl TuneInputs<'_> {
 
     /// What goes on with the experiment until a large gain would show.
     pub(super) fn go_on(&self, records: &[&TrialRecord], open_delay: Option<&OpenDelayTest>) -> String {
+        if let Some(again) = self.begin_anew(self.rounds_anew()) {
+            return again;
+        }
         // A test of less delay comes first.
         let at_least = open_delay.map_or(0, |open| 2 * open.most);
         // Who is ahead but for attempts that came to nothing needs about as many again that don't.
@@ -113,9 +125,33 @@ impl TuneInputs<'_> {
     pub(super) fn go_on_for(&self, budget: &str) -> String {
         let resumed = || format!("windtunnel tune --resume {} --budget {budget}", self.id);
         let told = self.facts.continued_by.as_deref().map(report);
-        told.or_else(|| self.facts.again.clone()).unwrap_or_else(resumed)
+        told.or_else(|| self.begin_anew(self.rounds_anew())).unwrap_or_else(resumed)
+    }
+
+    /// What begins another comparison of so many rounds, where nothing goes on with this one.
+    fn begin_anew(&self, rounds: usize) -> Option<String> {
+        let again = self.facts.again.as_ref()?;
+        Some(format!("{} --runs {}", again.command, rounds.min(MOST_ROUNDS)))
+    }
+
+    /// So many rounds at least can show something, though they scatter.
+    fn fewest_anew(&self) -> usize {
+        let fewest = self.facts.again.as_ref().map_or(0, |again| again.fewest_rounds);
+        fewest + fewest / 4
+    }
+
+    /// The rounds of a comparison that begins anew: as many as show a large gain, if that is foreseen, or else twice as many as there
+    /// were.
+    fn rounds_anew(&self) -> usize {
+        let a = self.assessment;
+        let foreseen = a.needed.iter().filter(|n| n.more_rounds > 0 && n.more_trials <= 2_000).map(|n| n.rounds).min();
+        let foreseen = foreseen.filter(|_| !self.is_doubtful());
+        foreseen.unwrap_or(2 * a.rounds).max(self.fewest_anew())
     }
 }
+
+/// A comparison of loads has no more rounds.
+const MOST_ROUNDS: usize = 1000;
 
 fn report(id: &str) -> String {
     format!("windtunnel report {id}")
@@ -126,3 +162,7 @@ fn ends_interrupted(records: &[&TrialRecord]) -> bool {
     let last = records.iter().rfind(|record| record.spec.phase == Phase::Round);
     last.is_some_and(|last| last.outcome.status == Status::Aborted)
 }
+
+#[cfg(test)]
+#[path = "loads_tests.rs"]
+mod tests;

@@ -30,24 +30,24 @@ fn seen_or_none(records: &[&TrialRecord], of: impl Fn(&Observed) -> Option<u64>)
 }
 
 /// Says what held the current settings (arm 0) back; `best` is the best goodput of any setting, `faster` what has another window and is
-/// shown to be faster.
+/// shown to be faster, `median` the figure of the current settings that tables have.
 pub(super) fn limits(
     path: &PathFacts,
     records: &[&TrialRecord],
     best: Option<f64>,
     faster: Option<&str>,
+    median: Option<f64>,
 ) -> LimitsReport {
     let mut report = of_transfers(path, records, best, faster);
-    reword(&mut report, records, path.rtt_us);
+    reword(&mut report, records, median, Some(path.rtt_us).filter(|us| *us > 0).map(|us| us as f64));
     report
 }
 
 /// Puts the text right for workloads that aren't judged by their goodput; `report` holds what was found for transfers.
-fn reword(report: &mut LimitsReport, records: &[&TrialRecord], rtt_us: u64) {
+fn reword(report: &mut LimitsReport, records: &[&TrialRecord], median: Option<f64>, rtt_us: Option<f64>) {
     let Some(workload) = records.first().map(|record| &record.spec.workload) else { return };
     let own = current(records);
     let measured = TrialFigure::of_workload(workload);
-    let figure = upper_median(own.iter().filter_map(|r| r.outcome.figure(measured.scale)));
     if let Workload::Competing { .. } = workload {
         if report.by == LimitedBy::Loss {
             // Flows that share a line make room for each other by losses: what holds one of them is the others.
@@ -60,10 +60,10 @@ fn reword(report: &mut LimitsReport, records: &[&TrialRecord], rtt_us: u64) {
     if measured.is_goodput() || own.is_empty() {
         return;
     }
-    let begin = format!("With your current settings: {} {}.", measured.name, measured.show(figure));
+    let begin = format!("With your current settings: {} {}.", measured.name, measured.show(median));
     let (by, more) = match measured.scale {
         Scale::Time => {
-            let (by, text) = first_window(&own, figure, rtt_us);
+            let (by, text) = first_window(&own, median, rtt_us);
             (by, format!("{text}{}", unreached(records)))
         }
         Scale::Rate => exchanges(&own, workload, rtt_us),
@@ -76,8 +76,9 @@ fn reword(report: &mut LimitsReport, records: &[&TrialRecord], rtt_us: u64) {
 }
 
 /// A page, or bursts: which of the two first windows was reached.
-fn first_window(own: &[&TrialRecord], seconds: Option<f64>, rtt_us: u64) -> (LimitedBy, String) {
-    let round_trips = seconds.map(|s| s * 1e6 / rtt_us.max(1) as f64);
+fn first_window(own: &[&TrialRecord], seconds: Option<f64>, rtt_us: Option<f64>) -> (LimitedBy, String) {
+    // Of a path that nobody knows no round trips can be told.
+    let round_trips = seconds.zip(rtt_us).map(|(s, us)| s * 1e6 / us);
     let trips = round_trips.map_or_else(String::new, |n| format!("That is {n:.1} round trips. "));
     let cwnd = seen(own, |seen| seen.initial_cwnd);
     let rwnd = seen(own, |seen| seen.initial_rwnd_bytes);
@@ -143,7 +144,7 @@ fn ms(us: Option<f64>) -> String {
 }
 
 /// Transactions: round trips, or the time that the bytes take.
-fn exchanges(own: &[&TrialRecord], workload: &Workload, rtt_us: u64) -> (LimitedBy, String) {
+fn exchanges(own: &[&TrialRecord], workload: &Workload, rtt_us: Option<f64>) -> (LimitedBy, String) {
     let of = |r: &TrialRecord| r.outcome.measures.exchanges.map(|e| e.latency);
     let (p50, p95, p99) = (spread(own, of, |s| s.p50_us), spread(own, of, |s| s.p95_us), spread(own, of, |s| s.p99_us));
     let times = format!("Response time: p50 {}, p95 {}, p99 {}.", ms(p50), ms(p95), ms(p99));
@@ -151,7 +152,7 @@ fn exchanges(own: &[&TrialRecord], workload: &Workload, rtt_us: u64) -> (Limited
         Workload::Transactions { think, .. } if !think.is_zero() => " Thinking between them is not counted in it.",
         _ => "",
     };
-    let trips = p50.map(|us| us / rtt_us.max(1) as f64);
+    let trips = p50.zip(rtt_us).map(|(us, rtt)| us / rtt);
     let text = match trips {
         Some(n) if n < 1.3 => format!("{times} The round trip alone is what limits: one for each.{think}"),
         Some(n) => {
@@ -163,7 +164,7 @@ fn exchanges(own: &[&TrialRecord], workload: &Workload, rtt_us: u64) -> (Limited
 }
 
 /// Messages of a stream: queues, or losses that hold everything behind them back.
-fn late(own: &[&TrialRecord], rtt_us: u64) -> (LimitedBy, String) {
+fn late(own: &[&TrialRecord], rtt_us: Option<f64>) -> (LimitedBy, String) {
     let of = |r: &TrialRecord| r.outcome.measures.lateness.map(|l| l.spread);
     let (p50, p95, p99) = (spread(own, of, |s| s.p50_us), spread(own, of, |s| s.p95_us), spread(own, of, |s| s.p99_us));
     let stalls: u64 = own.iter().filter_map(|r| Some(r.outcome.measures.lateness?.stalls)).sum();
@@ -178,7 +179,8 @@ fn late(own: &[&TrialRecord], rtt_us: u64) -> (LimitedBy, String) {
             ms(Some(longest as f64))
         ),
     };
-    let was_late = stalls > 0 || p99.is_some_and(|us| us > rtt_us as f64);
+    let exceeds = p99.zip(rtt_us).is_some_and(|(us, rtt)| us > rtt);
+    let was_late = stalls > 0 || exceeds;
     if retransmits >= 1.0 && was_late {
         let text = format!(
             "{times} {stalled} Losses did that: {retransmits:.0} segments a trial were retransmitted, and what follows a lost \
@@ -186,11 +188,7 @@ fn late(own: &[&TrialRecord], rtt_us: u64) -> (LimitedBy, String) {
         );
         return (LimitedBy::Loss, text);
     }
-    let why = if p99.is_some_and(|us| us > rtt_us as f64) {
-        " Queues or this machine did that: hardly anything was lost."
-    } else {
-        ""
-    };
+    let why = if exceeds { " Queues or this machine did that: hardly anything was lost." } else { "" };
     (LimitedBy::Path, format!("{times} {stalled}{why}"))
 }
 

@@ -58,7 +58,7 @@ mod unset;
 mod waterfall;
 
 pub use answer::{Answer, AnswerAction, AnswerHost, AnswerStep, Sure};
-pub use assemble::{AllTrials, Run, RunFacts, Setting, TuneInputs};
+pub use assemble::{AllTrials, NewComparison, Run, RunFacts, Setting, TuneInputs};
 pub use ceiling::Ceiling;
 pub use cells::{FourCells, square};
 pub use delay::{DelayReport, DelayRules, OpenDelayTest};
@@ -68,6 +68,7 @@ pub use retyped::RetypedOptions;
 pub use servers::ServerTrials;
 pub use soak::SoakReport;
 
+use crate::words;
 use serde::Serialize;
 use utoipa::ToSchema;
 use wt_experiment::VerdictKind;
@@ -163,14 +164,29 @@ pub struct TuneReport {
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 #[schema(as = ReportPath)]
 pub struct Path {
-    /// RTT of a full-sized segment and its ACK on the idle path, µs.
+    /// RTT of a full-sized segment and its ACK on the idle path, µs; 0 where nobody knows it.
     pub rtt_us: u64,
-    /// The largest IP packet that gets through, bytes.
+    /// The largest IP packet that gets through, bytes; 0 where nobody knows it.
     pub pmtu: u64,
-    /// Payload rate times RTT, bytes.
+    /// Payload rate times RTT, bytes; 0 where nobody knows it.
     pub bdp_bytes: u64,
     /// The share of small probes that got lost; `null` where nobody probed.
     pub loss: Option<f64>,
+}
+
+impl Path {
+    /// What is known of it: `RTT 40.0 ms, PMTU 1500, BDP 50000 bytes`; `None` where nothing is.
+    #[must_use]
+    pub fn known(&self) -> Option<String> {
+        let known = |figure: u64, show: &dyn Fn(u64) -> String| (figure > 0).then(|| show(figure));
+        let parts = [
+            known(self.rtt_us, &|us| format!("RTT {}", words::milliseconds(us))),
+            known(self.pmtu, &|bytes| format!("PMTU {bytes}")),
+            known(self.bdp_bytes, &|bytes| format!("BDP {bytes} bytes")),
+        ];
+        let parts: Vec<String> = parts.into_iter().flatten().collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
+    }
 }
 
 /// One change to this host.

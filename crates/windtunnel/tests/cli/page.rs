@@ -46,7 +46,7 @@ fn two_first_windows_are_loaded_in_rounds_and_the_routes_are_left_as_they_were()
     let script = format!(
         "{NGINX}; ip netns exec server ip route > before; \
          $WT page http://server:8080/ --compare initcwnd=3,30 -n 2 --html p.html --json; code=$?; \
-         $WT report last > report; echo $? >> report; $WT tune --resume last 2> resumed; \
+         $WT report last > report; echo $? >> report; $WT report last --json > report.json; $WT tune --resume last 2> resumed; \
          ip netns exec server ip route > after; kill $(cat pid); cmp before after || exit 99; exit $code"
     );
     let mut command = windtunnel(home.path());
@@ -77,6 +77,23 @@ fn two_first_windows_are_loaded_in_rounds_and_the_routes_are_left_as_they_were()
     let (told, resumed) = (read("report"), read("resumed"));
     assert!(told.contains("2 rounds") && told.ends_with("1\n"), "{told}");
     assert!(told.contains("windtunnel page http://server:8080/ --compare initcwnd=3,30"), "{told}");
+    // What it says to do can show something, in a lab as this one, and its path is the lab's.
+    let again =
+        "Do: windtunnel lab run cdn-chain -- windtunnel page http://server:8080/ --compare initcwnd=3,30 --runs ";
+    let kept: Value = serde_json::from_str(&read("report.json")).unwrap_or_else(|error| panic!("{error}"));
+    let runs = kept["verdict"]["answer"]["lines"][2].as_str().and_then(|line| line.strip_prefix(again));
+    assert!(runs.and_then(|runs| runs.parse::<u32>().ok()) >= Some(10), "{kept:#}");
+    assert_eq!(
+        (&kept["current"]["initcwnd"], &kept["path"]["pmtu"]),
+        (&Value::from(3), &Value::from(1500)),
+        "{kept:#}"
+    );
+    assert!(kept["path"]["rtt_us"].as_u64() >= Some(99_000), "{kept:#}");
+    for arm in [0, 1] {
+        let (told, kept) = (&compare["arms"][arm]["median_ms"], &kept["arms"][arm]["figure"]);
+        let (told, kept) = (told.as_f64().unwrap_or(0.0), kept.as_f64().unwrap_or(0.0) * 1e3);
+        assert!((told - kept).abs() < 0.01, "{told} {kept}");
+    }
     assert!(report["id"].as_str().is_some_and(|id| told.contains(id)), "{told}");
     assert!(resumed.contains("a comparison of page loads in a browser"), "{resumed}");
 }
