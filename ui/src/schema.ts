@@ -1754,6 +1754,16 @@ export type QueueShown = {
   packets: number;
 };
 
+/** Settings in which arms differ and that act on what the server receives. What is compared is what it sends, so that no figure, no verdict and no guard of goodput is of their effect. */
+export type ReceiverSettings = {
+  /** Whether the arms differ in nothing else: then no difference in what the server sends is to be expected, and none forecast. */
+  alone: boolean;
+  /** Their names, such as `initrwnd`. */
+  settings: Array<string>;
+  /** Both in a sentence or two. */
+  text: string;
+};
+
 /** One of the settings that were compared. */
 export type ReportArm = {
   /** Packets of `queue_drops` that a discipline dropped before the queue was full, the mean; not there where nobody counted them. */
@@ -2711,13 +2721,14 @@ export type TrafficPlan = {
   connections_per_hour: number;
   /** How long coins hold, s. */
   epoch_s: number;
-  /** How long it takes to find an effect, for some effects. */
+  /** How long it takes to find an effect, for some effects; none where arms differ in what the server receives alone. */
   expects: Array<TrafficExpectation>;
   /** Whom it leaves alone. */
   left_alone: string;
   open_now?: TrafficOpenNow | null;
   /** BPF programs of others that see the same connections: beside them it isn't begun unless that is asked for. */
   other_programs: Array<string>;
+  receiver_settings?: ReceiverSettings | null;
   /** The version of this object. */
   schema_version: number;
   /** Whom it touches. */
@@ -2746,6 +2757,7 @@ export type TrafficReport = {
   /** What to do now, the first first. */
   next?: Array<TrafficStep>;
   no_data?: TrafficNoData | null;
+  receiver_settings?: ReceiverSettings | null;
   /** [`TRAFFIC_SCHEMA_VERSION`]. */
   schema_version: number;
   /** Whether the experiment itself can be trusted. */

@@ -56,6 +56,7 @@ export function Verdict({ report, running }: { report: Report; running: boolean 
             {typeof verdict.blocks === "number" && ` beside ${first}`}: goodput {change(effect.ratio)} ({interval(effect)}){saved(effect) && `, ${saved(effect)}`}.
           </p>
         )}
+        {report.receiver_settings && <p class="note">{report.receiver_settings.text}</p>}
         {verdict.claim === "everybody" ? (
           <p>Claimed of everybody: whole epochs were compared.</p>
         ) : (

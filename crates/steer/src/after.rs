@@ -111,6 +111,7 @@ fn added_up(all: &[FinishedExperiment]) -> Result<TrafficCombined, Problem> {
         first: first.config.arms[0].name.clone(),
         arms: (1..first.config.arms.len()).map(arm).collect(),
         needed,
+        receiver_settings: first.report.receiver_settings.clone(),
     })
 }
 

@@ -1,7 +1,7 @@
 use crate::{BackendState, ClaimedPorts, OpenNow};
 use serde::Serialize;
 use utoipa::ToSchema;
-use wt_traffic::{ArmSettings, TrafficExpectation, TrafficHoldback, TrafficReport, TrafficTally};
+use wt_traffic::{ArmSettings, ReceiverSettings, TrafficExpectation, TrafficHoldback, TrafficReport, TrafficTally};
 
 /// The version of these objects.
 pub(crate) const SCHEMA_VERSION: u32 = 1;
@@ -39,8 +39,11 @@ pub struct TrafficPlan {
     pub other_programs: Vec<String>,
     /// Connections of all ports that this network namespace accepts in an hour, by a look of a second.
     pub connections_per_hour: f64,
-    /// How long it takes to find an effect, for some effects.
+    /// How long it takes to find an effect, for some effects; none where arms differ in what the server receives alone.
     pub expects: Vec<TrafficExpectation>,
+    /// Settings of the arms that act on what the server receives, which isn't compared; left out where there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receiver_settings: Option<ReceiverSettings>,
 }
 
 /// An arm before the first connection.
@@ -119,6 +122,9 @@ pub struct TrafficCombined {
     pub arms: Vec<CombinedArm>,
     /// The evidence at which something is claimed.
     pub needed: f64,
+    /// Settings of the arms that act on what the servers receive, which isn't compared; left out where there are none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receiver_settings: Option<ReceiverSettings>,
 }
 
 /// One arm over all servers.

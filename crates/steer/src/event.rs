@@ -1,5 +1,5 @@
 use serde::Serialize;
-use wt_traffic::{TrafficHoldback, TrafficReport, TrafficTally};
+use wt_traffic::{ReceiverSettings, TrafficHoldback, TrafficReport, TrafficTally};
 
 /// What happens while connections are assigned.
 #[derive(Debug, Clone, Serialize)]
@@ -19,6 +19,9 @@ pub enum TrafficEvent {
         backend: &'static str,
         /// What the arms are called.
         arms: Vec<String>,
+        /// Settings of the arms that act on what the server receives, which isn't compared; left out where there are none.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        receiver_settings: Option<ReceiverSettings>,
     },
     /// New coins and shares.
     Epoch {

@@ -12,6 +12,7 @@ pub fn page(report: &TrafficReport) -> String {
     charts.extend(gains(report).map(|chart| ("What each arm gains".to_owned(), chart)));
     charts.extend(sizes(report).map(|chart| ("Goodput by size".to_owned(), chart)));
     let mut text = text.to_vec();
+    text.extend(report.receiver_settings.iter().map(|receiver| receiver.text.clone()));
     text.extend(report.next.iter().map(|step| match &step.command {
         Some(command) => format!("{}: {command}", step.text.trim_end_matches(['.', ':'])),
         None => step.text.clone(),
@@ -242,6 +243,15 @@ mod tests {
             !html.contains("Guards") && !html.contains("<b>"),
             "what isn't there has no heading, and nothing is markup"
         );
+    }
+
+    #[test]
+    fn the_page_says_what_isnt_compared_where_a_setting_acts_on_what_the_server_receives() {
+        let plain = report("Wait.");
+        let received = wt_traffic::ReceiverSettings::of(&crate::arms_of_levels(&["initrwnd=3,44".to_owned()]).unwrap());
+        let said = "What is compared is what the server sends; initrwnd acts on what it receives.";
+        assert!(!page(&plain).contains("What is compared"));
+        assert!(page(&TrafficReport { receiver_settings: received, ..plain }).contains(said));
     }
 
     #[test]

@@ -14,8 +14,8 @@ use wt_journal::State;
 use wt_problem::Problem;
 use wt_sys::{clock, poll};
 use wt_traffic::{
-    ConnectionFate, ConnectionOutcome, HoldbackState, ResponseOutcome, TrafficConfig, TrafficRun, TrafficTally,
-    TrafficUnit,
+    ConnectionFate, ConnectionOutcome, HoldbackState, ReceiverSettings, ResponseOutcome, TrafficConfig, TrafficRun,
+    TrafficTally, TrafficUnit,
 };
 use wt_trial::Cancel;
 
@@ -76,6 +76,7 @@ pub fn start(
         left_alone: left_alone(&request.config),
         backend: backend.name(),
         arms: request.config.arms.iter().map(|arm| arm.name.clone()).collect(),
+        receiver_settings: ReceiverSettings::of(&request.config.arms),
     });
     let outcomes = Outcomes::new(&request.config, backend.times_responses());
     let began_ns = clock::monotonic_ns();
@@ -154,6 +155,7 @@ fn plan(config: &TrafficConfig, secrets: &Secrets) -> Result<TrafficPlan, Proble
         other_programs: wt_bpf::other_programs().iter().map(ToString::to_string).collect(),
         connections_per_hour: rate,
         expects: config.expectations(rate, &[0.05, 0.1, 0.2]),
+        receiver_settings: ReceiverSettings::of(&config.arms),
     })
 }
 

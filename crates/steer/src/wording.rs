@@ -26,6 +26,11 @@ impl TrafficPlan {
                 "Other BPF programs see the same connections: {names}. Without --beside-programs it doesn't begin."
             ));
         }
+        lines.extend(self.receiver_settings.iter().map(|receiver| receiver.text.clone()));
+        if self.expects.is_empty() {
+            lines.push("So no number of connections shows a gain here, and none is forecast.".to_owned());
+            return lines;
+        }
         let known = self.connections_per_hour > 0.0;
         // Slots take as long however many connections come.
         let by_slots = !known && self.expects.iter().all(|expected| expected.connections < 1.0);
@@ -172,6 +177,7 @@ impl TrafficCombined {
         let mut lines: Vec<String> =
             self.arms.iter().map(|arm| format!("{} beside {}: {}", arm.name, self.first, arm.text)).collect();
         lines.push(format!("Added up: {}", self.experiments.join(", ")));
+        lines.extend(self.receiver_settings.iter().map(|receiver| receiver.text.clone()));
         lines
     }
 }
@@ -181,10 +187,11 @@ impl TrafficEvent {
     #[must_use]
     pub fn line(&self) -> String {
         match self {
-            Self::Begin { id, touches, left_alone, backend, arms, .. } => format!(
-                "It touches {touches}.\nLeft alone: {left_alone}.\n{id}, by {backend}: {}. Ctrl-C ends it with the report.",
-                arms.join(" | ")
-            ),
+            Self::Begin { id, touches, left_alone, backend, arms, receiver_settings, .. } => {
+                let mut head = format!("It touches {touches}.\nLeft alone: {left_alone}.\n");
+                head.extend(receiver_settings.iter().flat_map(|receiver| [receiver.text.as_str(), "\n"]));
+                head + &format!("{id}, by {backend}: {}. Ctrl-C ends it with the report.", arms.join(" | "))
+            }
             Self::Epoch { epoch, shares } => {
                 let shares: Vec<String> = shares.iter().map(|share| format!("{:.0} %", share * 100.0)).collect();
                 format!("epoch {epoch}: {}", shares.join(" | "))
@@ -207,6 +214,47 @@ impl TrafficEvent {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_plan_and_the_head_of_a_run_say_that_what_a_server_receives_isnt_compared_and_forecast_nothing_of_it() {
+        let said = "What is compared is what the server sends; initrwnd acts on what it receives.";
+        for (levels, is_said) in [("initrwnd=44,3", true), ("initcwnd=10,32", false)] {
+            let config = wt_traffic::TrafficConfig {
+                ports: vec![443],
+                arms: crate::arms_of_levels(&[levels.to_owned()]).unwrap(),
+                ..wt_traffic::TrafficConfig::default()
+            };
+            let receiver_settings = wt_traffic::ReceiverSettings::of(&config.arms);
+            let plan = TrafficPlan {
+                schema_version: 1,
+                whom: String::new(),
+                touches: String::new(),
+                left_alone: String::new(),
+                arms: Vec::new(),
+                epoch_s: 600.0,
+                open_now: None,
+                backends: Vec::new(),
+                other_programs: Vec::new(),
+                connections_per_hour: 0.0,
+                expects: config.expectations(0.0, &[0.1, 0.2]),
+                receiver_settings: receiver_settings.clone(),
+            };
+            let lines = plan.lines().join("\n");
+            assert_eq!((lines.contains(said), lines.contains("To show a gain of")), (is_said, !is_said), "{lines}");
+            let begin = TrafficEvent::Begin {
+                id: "traffic-1".to_owned(),
+                whom: String::new(),
+                touches: String::new(),
+                left_alone: String::new(),
+                backend: "routes",
+                arms: Vec::new(),
+                receiver_settings,
+            };
+            assert_eq!(begin.line().contains(said), is_said, "{}", begin.line());
+            let json = serde_json::to_value(&begin).unwrap();
+            assert_eq!(json.get("receiver_settings").is_some(), is_said, "{json}");
+        }
+    }
 
     #[test]
     fn numbers_and_times_are_written_as_people_read_them() {

@@ -7,7 +7,8 @@ use crate::report::{
     TrafficGuardReport, TrafficNoData, TrafficReport, TrafficVerdict, TrafficVerdictKind, evidence, finite,
 };
 use crate::{
-    ArmTally, GUARD_THRESHOLD, TrafficAllocation, TrafficAnalysis, TrafficGuard, TrafficTally, TrafficUnit, wording,
+    ArmTally, GUARD_THRESHOLD, ReceiverSettings, TrafficAllocation, TrafficAnalysis, TrafficGuard, TrafficTally,
+    TrafficUnit, wording,
 };
 
 /// The name of an experiment, and what carried it out.
@@ -35,6 +36,7 @@ impl TrafficAnalysis {
             classes: self.classes(),
             verdict: self.verdict(&effects),
             effects,
+            receiver_settings: ReceiverSettings::of(&self.config.arms),
             guardrails: self.guardrails(),
             self_checks: self.self_checks(tally),
             holdback: self.config.holdback.map(|claimed| self.holdback(claimed)),
@@ -133,7 +135,7 @@ impl TrafficAnalysis {
         self.comparisons.iter().flat_map(of).collect()
     }
 
-    fn verdict(&self, effects: &[TrafficEffect]) -> TrafficVerdict {
+    pub(crate) fn verdict(&self, effects: &[TrafficEffect]) -> TrafficVerdict {
         let needed = self.needed();
         // Evidence is the largest that there ever was: what the estimate contradicts by now isn't claimed any more.
         let slower =
@@ -187,7 +189,10 @@ impl TrafficAnalysis {
             blocks: of_everybody.as_ref().map(|effect| effect.units),
         };
         let stopped_by = self.comparisons.iter().find_map(|comparison| comparison.stopped);
-        verdict.text = wording::sentence(&verdict, &self.config.arms[0].name, stopped_by);
+        let first = &self.config.arms[0];
+        let arm = self.config.arms.iter().find(|arm| Some(&arm.name) == verdict.arm.as_ref());
+        let receiver = arm.and_then(|arm| ReceiverSettings::among(&[&first.settings, &arm.settings]));
+        verdict.text = wording::sentence(&verdict, &first.name, stopped_by, receiver.as_ref());
         verdict
     }
 

@@ -1,6 +1,6 @@
 //! How long an experiment has to run until a gain is claimed.
 
-use crate::{TrafficConfig, TrafficUnit};
+use crate::{ReceiverSettings, TrafficConfig, TrafficUnit};
 use serde::{Deserialize, Serialize};
 
 /// What an experiment may expect if the gain is so large.
@@ -29,9 +29,13 @@ const PAIRS: [Row; 3] = [(0.20, 9.0, 10.0), (0.10, 14.0, 20.0), (0.05, 36.0, 57.
 
 impl TrafficConfig {
     /// What to expect at so many connections an hour, for each gain. Real traffic can need twice as many or half as many.
+    /// Nothing is expected where arms differ in what the server receives alone: no number of connections shows that.
     #[must_use]
     pub fn expectations(&self, connections_per_hour: f64, gains: &[f64]) -> Vec<TrafficExpectation> {
         let rate = connections_per_hour.max(1e-9);
+        if ReceiverSettings::of(&self.arms).is_some_and(|receiver| receiver.alone) {
+            return Vec::new();
+        }
         let tried = (self.arms.len().max(2) - 1) as f64;
         let of = |gain: &f64| {
             let (half, most) = match self.unit {
@@ -114,6 +118,18 @@ mod tests {
         assert!(ramped.connections > ten.connections && ramped.connections < ten.connections + 7200.0);
         let small = half.expectations(1000.0, &[0.025])[0];
         assert!((small.connections / five.connections - 4.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn nothing_is_forecast_where_arms_differ_in_what_the_server_receives_alone() {
+        let arms = |levels: [&str; 2]| TrafficConfig {
+            arms: levels.map(|l| TrafficArm { name: l.to_owned(), settings: l.parse().unwrap() }).to_vec(),
+            ..config(TrafficUnit::Prefix, TrafficRamp::none())
+        };
+        for levels in [["initrwnd=44", "initrwnd=3"], ["current settings", "window-clamp=1MiB delack-max=20ms"]] {
+            assert_eq!(arms(levels).expectations(1000.0, &[0.1]), []);
+        }
+        assert_eq!(arms(["initrwnd=10 initcwnd=10", "initrwnd=40 initcwnd=32"]).expectations(1000.0, &[0.1]).len(), 1);
     }
 
     #[test]

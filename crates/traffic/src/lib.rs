@@ -81,6 +81,8 @@ mod holdback;
 mod next;
 /// What became of one connection.
 mod outcome;
+/// Settings of what a server receives.
+mod receiver;
 /// What an experiment shows, as JSON.
 mod report;
 /// The settings of an arm.
@@ -107,6 +109,7 @@ pub use expect::TrafficExpectation;
 pub use guard::{GUARD_THRESHOLD, GUARD_WARNING, TrafficGuard};
 pub use holdback::{HoldbackState, TrafficHoldback};
 pub use outcome::{ConnectionFate, ConnectionOutcome, ResponseOutcome};
+pub use receiver::ReceiverSettings;
 pub use report::{
     TRAFFIC_SCHEMA_VERSION, TrafficArmReport, TrafficClaim, TrafficClassArm, TrafficClassReport, TrafficEffect,
     TrafficGuardReport, TrafficNoData, TrafficReport, TrafficSelfCheck, TrafficStep, TrafficVerdict,

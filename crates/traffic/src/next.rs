@@ -34,6 +34,9 @@ pub(crate) fn steps(config: &TrafficConfig, report: &TrafficReport) -> Vec<Traff
     if report.self_checks.iter().any(|check| !check.ok) {
         return vec![step("Look at the self-checks that failed before you act.", None)];
     }
+    if let Some(advice) = report.instead_of_running() {
+        return vec![step(&capitalised(&format!("{advice}.")), None)];
+    }
     match report.verdict.kind {
         TrafficVerdictKind::Faster => {
             let beside = report.verdict.claim == TrafficClaim::Beside;
@@ -82,10 +85,15 @@ pub(crate) fn steps(config: &TrafficConfig, report: &TrafficReport) -> Vec<Traff
         }
         TrafficVerdictKind::Undecided => vec![step("Let it run on: nothing is lost by looking.", None)],
         TrafficVerdictKind::NoData => match report.no_data.and_then(TrafficNoData::advice) {
-            Some(advice) => vec![step(&format!("{}{}.", advice[..1].to_uppercase(), &advice[1..]), None)],
+            Some(advice) => vec![step(&capitalised(&format!("{advice}.")), None)],
             None => vec![step("Wait until the first epoch has reached the cohort's age.", None)],
         },
     }
+}
+
+fn capitalised(text: &str) -> String {
+    let (first, rest) = text.split_at_checked(1).unwrap_or((text, ""));
+    format!("{}{rest}", first.to_uppercase())
 }
 
 impl TrafficReport {
@@ -106,6 +114,14 @@ impl TrafficReport {
     /// Whether nothing will come any more.
     pub(crate) fn has_ended(&self) -> bool {
         self.ended || self.no_data.is_some_and(|facts| facts.ended)
+    }
+
+    /// What to do where nothing is shown, and nothing will be however long it runs: the arms differ in what the server receives alone.
+    pub(crate) fn instead_of_running(&self) -> Option<String> {
+        let nothing_is_wrong = self.self_checks.iter().all(|check| check.ok);
+        let may_wait = self.verdict.kind == TrafficVerdictKind::Undecided && nothing_is_wrong;
+        let receiver = self.receiver_settings.as_ref().filter(|receiver| receiver.alone && may_wait)?;
+        Some(receiver.instead())
     }
 
     /// Whether all arms have the same settings, on purpose.
@@ -312,6 +328,52 @@ mod tests {
             assert!(text.contains(said) && !text.contains("run on") && !text.contains("as long as it runs"), "{text}");
             assert!(!ended.next[0].text.contains("run on"), "{:?}", ended.next);
         }
+    }
+
+    #[test]
+    fn of_what_a_server_receives_no_report_says_to_run_longer_and_all_say_what_is_compared() {
+        let run = crate::TrafficRun { id: "E", backend: "sockops" };
+        let undecided = |arms: &[&str], ended: bool| {
+            let config = config(arms);
+            let analysis = crate::TrafficAnalysis::new(config.clone()).unwrap();
+            let mut report = analysis.report(run, &crate::TrafficTally::default());
+            (report.no_data, report.effects[0].units) = (None, 9);
+            report.verdict = analysis.verdict(&report.effects);
+            report.next = steps(&config, &report);
+            if ended {
+                report.end(&config);
+            }
+            report
+        };
+        for ended in [false, true] {
+            let report = undecided(&["initrwnd=3", "initrwnd=44"], ended);
+            assert_eq!(report.verdict.kind, TrafficVerdictKind::Undecided);
+            let text = report.text().replace("\n  ", " ");
+            for said in [
+                "is shown yet in what the server sends; initrwnd acts on what it receives.",
+                "Do: time uploads at their clients;",
+                "What is compared is what the server sends; initrwnd acts on what it receives.",
+            ] {
+                assert!(text.contains(said), "{said} in {text}");
+            }
+            assert!(!text.contains("longer;") && !text.contains("run on"), "{text}");
+            let [next] = report.next.as_slice() else { panic!("{:?}", report.next) };
+            assert!(next.text.starts_with("Time uploads") && next.command.is_none(), "{next:?}");
+            // Beside a setting of what it sends the run goes on, and says the same of what it receives.
+            let both = undecided(&["initrwnd=3 cc=cubic", "initrwnd=44 cc=bbr"], ended);
+            let text = both.text().replace("\n  ", " ");
+            assert!(text.contains("is shown yet.") && text.contains("sends; initrwnd acts on what it"), "{text}");
+            assert!(
+                text.contains(if ended { "Do: begin it again, for longer" } else { "Do: let it run on" }),
+                "{text}"
+            );
+        }
+        let json = serde_json::to_value(undecided(&["initrwnd=3", "initrwnd=44"], true)).unwrap();
+        assert_eq!(json["receiver_settings"]["settings"], serde_json::json!(["initrwnd"]));
+        assert_eq!(
+            serde_json::to_value(undecided(&["cc=reno", "cc=bbr"], true)).unwrap().get("receiver_settings"),
+            None
+        );
     }
 
     #[test]

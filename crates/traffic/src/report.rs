@@ -1,4 +1,4 @@
-use crate::{ArmSettings, TrafficGuard, TrafficHoldback, TrafficUnit};
+use crate::{ArmSettings, ReceiverSettings, TrafficGuard, TrafficHoldback, TrafficUnit};
 use serde::{Deserialize, Serialize};
 
 /// The version of [`TrafficReport`]'s JSON; fields are only ever added within it.
@@ -23,6 +23,10 @@ pub struct TrafficReport {
     pub effects: Vec<TrafficEffect>,
     /// What may be claimed.
     pub verdict: TrafficVerdict,
+    /// Settings of the arms that act on what the server receives, of which no figure here is; left out where there are none, and in
+    /// reports of versions before this was told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receiver_settings: Option<ReceiverSettings>,
     /// What would stop an arm, or has.
     pub guardrails: Vec<TrafficGuardReport>,
     /// Whether the experiment itself can be trusted.

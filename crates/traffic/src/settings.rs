@@ -1,7 +1,9 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use std::collections::BTreeMap;
 use std::time::Duration;
-use wt_units::{BitsPerSecond, Bytes, Knob, Level, ParseError, Settings, format_duration, nearest, parse_duration};
+use wt_units::{
+    BitsPerSecond, Bytes, Knob, Level, ParseError, Settings, Side, format_duration, nearest, parse_duration,
+};
 
 /// The knobs that a server can set on each new connection.
 const KNOBS: [Knob; 4] = [Knob::Cc, Knob::Initcwnd, Knob::Initrwnd, Knob::Ecn];
@@ -41,6 +43,15 @@ impl SocketSetting {
             Self::NotsentLowat => "notsent-lowat",
             Self::WindowClamp => "window-clamp",
             Self::Pacing => "pacing",
+        }
+    }
+
+    /// On which end of a connection it acts: the server sends its responses, and receives requests and uploads.
+    #[must_use]
+    pub const fn side(self) -> Side {
+        match self {
+            Self::CwndClamp | Self::RtoMin | Self::NotsentLowat | Self::Pacing => Side::Sender,
+            Self::DelackMax | Self::WindowClamp => Side::Receiver,
         }
     }
 
@@ -198,10 +209,16 @@ impl ArmSettings {
         self.socket.is_empty() && self.knobs.iter().all(|(_, level)| *level == Level::Auto)
     }
 
+    /// Each with its level as text, and on which end of a connection it acts.
+    pub(crate) fn sides(&self) -> impl Iterator<Item = (&'static str, String, Side)> + '_ {
+        let knobs = self.knobs.iter().map(|(knob, level)| (knob.name(), level.to_string(), knob.side()));
+        let socket = self.socket.iter().map(|(one, number)| (one.name(), one.write(*number), one.side()));
+        knobs.chain(socket)
+    }
+
     /// Each with its level as text.
     pub fn iter(&self) -> impl Iterator<Item = (&'static str, String)> + '_ {
-        let knobs = self.knobs.iter().map(|(knob, level)| (knob.name(), level.to_string()));
-        knobs.chain(self.socket.iter().map(|(setting, number)| (setting.name(), setting.write(*number))))
+        self.sides().map(|(name, level, _)| (name, level))
     }
 
     fn number(&self, knob: Knob) -> Option<u32> {

@@ -4,14 +4,19 @@ use crate::report::{
     TrafficArmReport, TrafficClaim, TrafficClassReport, TrafficEffect, TrafficNoData, TrafficReport, TrafficVerdict,
     TrafficVerdictKind,
 };
-use crate::{GUARD_WARNING, HoldbackState, TrafficGuard, TrafficUnit};
+use crate::{GUARD_WARNING, HoldbackState, ReceiverSettings, TrafficGuard, TrafficUnit};
 use std::fmt::Write as _;
 
 /// The widest line.
 const COLUMNS: usize = 80;
 
-/// The verdict in one sentence.
-pub(crate) fn sentence(verdict: &TrafficVerdict, first: &str, stopped_by: Option<TrafficGuard>) -> String {
+/// The verdict in one sentence. `receiver` are the settings of what the server receives in which its arm differs from the first.
+pub(crate) fn sentence(
+    verdict: &TrafficVerdict,
+    first: &str,
+    stopped_by: Option<TrafficGuard>,
+    receiver: Option<&ReceiverSettings>,
+) -> String {
     let arm = verdict.arm.as_deref().unwrap_or("it");
     let of = match verdict.claim {
         TrafficClaim::Beside => format!("beside {first}"),
@@ -35,7 +40,13 @@ pub(crate) fn sentence(verdict: &TrafficVerdict, first: &str, stopped_by: Option
             let why = stopped_by.map_or("a guard", TrafficGuard::text);
             format!("{arm} is stopped: {why} {of}.")
         }
-        (TrafficVerdictKind::Undecided, _) => format!("No difference between {arm} and {first} is shown yet."),
+        (TrafficVerdictKind::Undecided, _) => match receiver.filter(|receiver| receiver.alone) {
+            None => format!("No difference between {arm} and {first} is shown yet."),
+            Some(receiver) => format!(
+                "No difference between {arm} and {first} is shown yet in what the server sends; {} on what it receives.",
+                receiver.act()
+            ),
+        },
         (TrafficVerdictKind::NoData, _) => "No epoch is old enough to be scored yet.".to_owned(),
     }
 }
@@ -88,6 +99,7 @@ impl TrafficReport {
     pub fn text(&self) -> String {
         let effect = self.leading();
         let mut lines = self.answer().to_vec();
+        lines.extend(self.receiver_settings.iter().map(|receiver| receiver.text.clone()));
         lines.push(String::new());
         lines.push("arm              connections  retransmitted  RTOs/1000  aborted  settings".to_owned());
         lines.extend(self.arms.iter().map(arm_row));
@@ -174,6 +186,9 @@ impl TrafficReport {
                 HoldbackState::Holds => "Do: nothing; as long as it runs, the gain goes on being measured.".to_owned(),
                 HoldbackState::Open => "Do: let it run on; nothing is lost by looking.".to_owned(),
             };
+        }
+        if let Some(advice) = self.instead_of_running() {
+            return format!("Do: {advice}.");
         }
         match self.verdict.kind {
             _ if self.self_checks.iter().any(|check| !check.ok) => {

@@ -177,15 +177,18 @@ function Planned({ plan, text, start }: { plan: Plan; text: string; start: () =>
           { name: "Share at first", cell: ({ share }) => percent(share) },
         ]}
       />
-      <Table
-        label="How long it takes"
-        rows={plan.expects}
-        columns={[
-          { name: "To show a gain of", cell: ({ gain }) => change(1 + gain) },
-          { name: "Half of the experiments need", cell: ({ connections, hours }) => needs(connections, hours) },
-          { name: "Four of five need", cell: ({ connections_80, hours_80 }) => needs(connections_80, hours_80) },
-        ]}
-      />
+      {plan.receiver_settings && <p class="note">{plan.receiver_settings.text}</p>}
+      {plan.expects.length > 0 && (
+        <Table
+          label="How long it takes"
+          rows={plan.expects}
+          columns={[
+            { name: "To show a gain of", cell: ({ gain }) => change(1 + gain) },
+            { name: "Half of the experiments need", cell: ({ connections, hours }) => needs(connections, hours) },
+            { name: "Four of five need", cell: ({ connections_80, hours_80 }) => needs(connections_80, hours_80) },
+          ]}
+        />
+      )}
       <p class="quiet">{rate > 0 ? `This network namespace accepts about ${count(Math.round(rate))} connections an hour, of all ports.` : "No connection came during the look of a second, so the time isn't known."}</p>
       <Table
         label="What can assign connections here"
