@@ -20,6 +20,7 @@ const CHECKS: Record<string, string> = {
   units: "Enough units",
   set_errors: "Settings taken by the kernel",
   compliance: "Settings still there at the end",
+  own_cc: "Few sockets with a congestion control of their own",
 };
 
 /** A part of all that there are. */

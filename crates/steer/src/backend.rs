@@ -82,12 +82,13 @@ impl SockopsBackend {
         }
         let program = attach(config, secrets)?;
         let mut begun = Self { program, private: config.private, own: Vec::new(), next_look_ns: 0 };
-        begun.look_at_addresses();
+        begun.look_at_host();
         Ok(begun)
     }
 
-    /// Addresses come and go: once a second those of this host are read anew.
-    fn look_at_addresses(&mut self) {
+    /// Addresses come and go, and somebody may change the host's congestion control, which no socket has of its own then: once a
+    /// second both are read anew.
+    fn look_at_host(&mut self) {
         let now = clock::monotonic_ns();
         if now < self.next_look_ns {
             return;
@@ -97,6 +98,9 @@ impl SockopsBackend {
         if own != self.own {
             self.program.leave_own_alone(&own);
             self.own = own;
+        }
+        if let Ok(usual) = read_net_sysctl("ipv4/tcp_congestion_control") {
+            self.program.expect_host_cc(&usual);
         }
     }
 }
@@ -108,7 +112,7 @@ impl Assigner for SockopsBackend {
 
     fn beat(&mut self) -> Result<(), Problem> {
         self.program.beat();
-        self.look_at_addresses();
+        self.look_at_host();
         Ok(())
     }
 

@@ -409,6 +409,7 @@ fn tally(opens: Option<u64>, counts: &TrafficCounts, outcomes: &Outcomes) -> Tra
         passive_opens: opens,
         seen: counts.passive,
         left_alone: counts.left_alone(),
+        own_cc: counts.own_cc,
         not_assigned: counts.not_assigned(),
         arms,
     }

@@ -22,6 +22,7 @@ impl TrafficAnalysis {
         }
         checks.push(self.set_errors());
         checks.push(self.compliance());
+        checks.extend(own_cc(tally));
         checks
     }
 
@@ -116,6 +117,35 @@ fn accounting(tally: &TrafficTally) -> TrafficSelfCheck {
     check("accounting", wrong.is_empty(), if wrong.is_empty() { fine } else { wrong.join("; ") })
 }
 
+/// How many connections are left alone for a congestion control of their own: what is found isn't about those, and a setting of the
+/// host doesn't reach them.
+fn own_cc(tally: &TrafficTally) -> Option<TrafficSelfCheck> {
+    let assigned: u64 = tally.arms.iter().map(|arm| arm.assigned).sum();
+    let (alone, all) = (tally.own_cc, tally.own_cc + tally.not_assigned + assigned);
+    let text = format!(
+        "{alone} of {all} connections were left alone, since their sockets have a congestion control of their own; --include own-cc takes them in"
+    );
+    (alone > 0).then(|| check("own_cc", alone <= assigned, text))
+}
+
 fn check(name: &str, ok: bool, text: String) -> TrafficSelfCheck {
     TrafficSelfCheck { name: name.to_owned(), ok, text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ArmTally;
+
+    #[test]
+    fn where_more_connections_are_left_alone_for_their_congestion_control_than_take_part_the_experiment_says_so() {
+        let check = |alone, assigned| {
+            let arms = vec![ArmTally { assigned, ..ArmTally::default() }; 2];
+            own_cc(&TrafficTally { left_alone: alone + 5, own_cc: alone, arms, ..TrafficTally::default() })
+        };
+        assert_eq!(check(0, 10), None);
+        assert!(check(3, 10).unwrap().ok);
+        let most = check(80, 10).unwrap();
+        assert!(!most.ok && most.text.starts_with("80 of 100 connections were left alone"), "{most:?}");
+    }
 }

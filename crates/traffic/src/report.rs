@@ -249,7 +249,8 @@ pub struct TrafficGuardReport {
 /// One question to the experiment itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct TrafficSelfCheck {
-    /// Its name: `sample_ratio`, `accounting`, `largest_prefix`, `units`, `set_errors`, `compliance`.
+    /// Its name: `sample_ratio`, `accounting`, `largest_prefix`, `units`, `set_errors`, `compliance`, `own_cc` (only
+    /// where sockets were left alone for that).
     pub name: String,
     /// Whether all is well.
     pub ok: bool,

@@ -30,10 +30,17 @@ pub struct TrafficTally {
     pub seen: u64,
     /// Left alone: other ports, loopback, private ranges, sockets with settings of their own.
     pub left_alone: u64,
+    /// Of those, sockets with a congestion control of their own, where arms differ in theirs; left out where there were none.
+    #[serde(skip_serializing_if = "is_none_of_them")]
+    pub own_cc: u64,
     /// Not assigned for another reason: outside the shares, or while nobody watched (no heartbeat).
     pub not_assigned: u64,
     /// By arm.
     pub arms: Vec<ArmTally>,
+}
+
+fn is_none_of_them(count: &u64) -> bool {
+    *count == 0
 }
 
 impl TrafficTally {
@@ -79,8 +86,14 @@ mod tests {
     #[test]
     fn what_adds_up_is_silent_and_what_doesnt_is_said() {
         let arm = ArmTally { assigned: 10, recorded: 7, lost: 0, open: 3, ..ArmTally::default() };
-        let mut tally =
-            TrafficTally { passive_opens: Some(25), seen: 25, left_alone: 4, not_assigned: 1, arms: vec![arm, arm] };
+        let mut tally = TrafficTally {
+            passive_opens: Some(25),
+            seen: 25,
+            left_alone: 4,
+            own_cc: 1,
+            not_assigned: 1,
+            arms: vec![arm, arm],
+        };
         assert_eq!(tally.discrepancies(), Vec::<String>::new());
         tally.passive_opens = Some(27);
         tally.arms[1].recorded = 6;

@@ -223,6 +223,12 @@ impl TrafficProgram {
         self.control.write(word::OWN_ADDRESSES, own.len().min(MAX_OWN_ADDRESSES) as u64);
     }
 
+    /// From now on this congestion control is the host's: with [`TrafficRules::skip_own_cc`] sockets that have another one are left
+    /// alone. At first it is what the host had when the program was attached.
+    pub fn expect_host_cc(&self, name: &str) {
+        write_usual_cc(&self.control, name);
+    }
+
     /// Nothing more is assigned until the next epoch; what runs is still recorded.
     pub fn pause(&self) {
         self.control.write(word::PATIENCE, 0);
@@ -327,10 +333,7 @@ fn write_rules(control: &SharedWords, rules: &TrafficRules) -> Result<(), SysErr
     }
     control.write(word::ADMINISTRATORS, rules.administrators.len().min(MAX_ADMINISTRATORS) as u64);
     if varies_cc {
-        let usual = wt_sys::ns::read_net_sysctl("ipv4/tcp_congestion_control")?;
-        for (at, value) in name_words(usual.trim()).into_iter().enumerate() {
-            control.write(word::USUAL_CC + at, value);
-        }
+        write_usual_cc(control, &wt_sys::ns::read_net_sysctl("ipv4/tcp_congestion_control")?);
     }
     for (at, port) in rules.ports.iter().enumerate() {
         control.write(word::PORT + at, u64::from(*port));
@@ -340,6 +343,12 @@ fn write_rules(control: &SharedWords, rules: &TrafficRules) -> Result<(), SysErr
         arm.write(control, at);
     }
     Ok(())
+}
+
+fn write_usual_cc(control: &SharedWords, name: &str) {
+    for (at, value) in name_words(name.trim()).into_iter().enumerate() {
+        control.write(word::USUAL_CC + at, value);
+    }
 }
 
 /// A program's code with descriptors of its maps in their places, accesses to the kernel's structs and calls of its functions in

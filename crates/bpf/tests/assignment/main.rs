@@ -174,6 +174,27 @@ fn clients_on_loopback_and_sockets_with_a_congestion_control_of_their_own_are_le
 }
 
 #[test]
+fn what_the_host_has_by_now_is_no_congestion_control_of_a_sockets_own() {
+    require!("bpf", available());
+    secluded(|| {
+        let usual = wt_sys::ns::read_net_sysctl("ipv4/tcp_congestion_control").unwrap();
+        let allowed = wt_sys::ns::read_net_sysctl("ipv4/tcp_allowed_congestion_control").unwrap();
+        let other =
+            require!("a second congestion control", allowed.split(' ').find(|name| *name != usual).ok_or("one only"));
+        let listener = TcpListener::bind("[::]:0").unwrap();
+        let arm = ArmOptions { congestion_control: Some(usual), initcwnd: Some(40), ..ArmOptions::default() };
+        let program = TrafficProgram::attach(&rules(listener.local_addr().unwrap().port(), vec![arm])).unwrap();
+        program.set_epoch(1, &[1 << 32]);
+        wt_sys::ns::write_net_sysctl("ipv4/tcp_congestion_control", other).unwrap();
+        assert_eq!(fetch(&listener, "::1".parse().unwrap(), 1), 10);
+        assert_eq!((program.counts().own_cc, program.counts().all_assigned()), (1, 0));
+        program.expect_host_cc(other);
+        assert_eq!(fetch(&listener, "::1".parse().unwrap(), 1), 40);
+        assert_eq!((program.counts().own_cc, program.counts().all_assigned()), (1, 1));
+    });
+}
+
+#[test]
 fn more_ports_or_arms_than_there_is_room_for_are_refused() {
     let attach = |ports, arms| {
         let rules = TrafficRules { ports, ..rules(1, vec![ArmOptions::default(); arms]) };
