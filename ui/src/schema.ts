@@ -2323,6 +2323,14 @@ export type SharedSetting = {
   shown_in: Array<string>;
 };
 
+/** Transfers too short for the clock that timed them: they count as if they had taken its shortest time, in whichever arm they were. */
+export type ShortTransfers = {
+  /** The shortest time that is told from shorter ones, µs. */
+  below_us?: number;
+  /** How many connections that sent something there were. */
+  connections?: number;
+};
+
 /** What a proof shows. */
 export type ShownDifference = "faster" | "slower" | "nothing";
 
@@ -2803,7 +2811,7 @@ export type TrafficRequest = {
 
 /** One question to the experiment itself. */
 export type TrafficSelfCheck = {
-  /** Its name: `sample_ratio`, `accounting`, `largest_prefix`, `units`, `set_errors`, `compliance`. */
+  /** Its name: `sample_ratio`, `accounting`, `largest_prefix`, `units`, `set_errors`, `compliance`, `own_cc` (only where sockets were left alone for that), `clock` (only where some were too short for it). */
   name: string;
   /** Whether all is well. */
   ok: boolean;
@@ -2857,10 +2865,13 @@ export type TrafficTally = {
   left_alone?: number;
   /** Not assigned for another reason: outside the shares, or while nobody watched (no heartbeat). */
   not_assigned?: number;
+  /** Of those, sockets with a congestion control of their own, where arms differ in theirs; left out where there were none. */
+  own_cc?: number;
   /** The kernel's own count (`TcpPassiveOpens` of the namespace); none where it can't be read. */
   passive_opens?: number | null;
   /** Seen by the backend, before any filter. */
   seen?: number;
+  short?: ShortTransfers | null;
 };
 
 /** To what one coin gives an arm. */

@@ -20,6 +20,7 @@ const CHECKS: Record<string, string> = {
   units: "Enough units",
   set_errors: "Settings taken by the kernel",
   compliance: "Settings still there at the end",
+  clock: "Long enough for the clock",
   own_cc: "Few sockets with a congestion control of their own",
 };
 

@@ -130,7 +130,13 @@ pub(crate) fn backends_for(config: &TrafficConfig) -> Vec<BackendState> {
 fn state_for(mut state: BackendState, config: &TrafficConfig, servers: &[ServerControl]) -> BackendState {
     if let Some(why) = refusal(state.name, config, servers) {
         (state.works, state.found) = (false, why);
-    } else if let Some(one) = servers.iter().find(|one| one.origin == ControlOrigin::Unknown && state.name == SLOTS) {
+        return state;
+    }
+    if state.works && [ROUTES, SLOTS].contains(&state.name) {
+        let shortest_ms = crate::backend::shortest_by_jiffies_us() / 1_000;
+        state.found += &format!("; transfers of less than {shortest_ms} ms count as alike");
+    }
+    if let Some(one) = servers.iter().find(|one| one.origin == ControlOrigin::Unknown && state.name == SLOTS) {
         let _ = write!(
             state.found,
             "; the server on port {} may set its own congestion control, {}: its connections would be told as not compliant",

@@ -35,6 +35,11 @@ pub(crate) trait Assigner {
         false
     }
 
+    /// Below which time outcomes can't be told apart, µs; 0 where they are timed to the microsecond.
+    fn shortest_us(&self) -> u64 {
+        0
+    }
+
     /// What has become of connections and responses since the last call.
     ///
     /// # Errors

@@ -10,8 +10,8 @@ use wt_problem::Problem;
 use wt_sys::clock;
 use wt_sys::ns::read_net_sysctl;
 use wt_traffic::{
-    ArmSettings, ArmTally, ArmThresholds, ConnectionFate, ConnectionOutcome, DrawKey, ResponseOutcome, SocketSetting,
-    TrafficConfig, TrafficUnit,
+    ArmSettings, ArmTally, ArmThresholds, ConnectionFate, ConnectionOutcome, DrawKey, ResponseOutcome, ShortTransfers,
+    SocketSetting, TrafficConfig, TrafficUnit,
 };
 
 /// The name of the BPF program's way.
@@ -192,6 +192,12 @@ fn options(settings: &ArmSettings) -> ArmOptions {
     }
 }
 
+/// Below which time transfers can't be told apart where the kernel's counters say how long data was outstanding, µs: of less than two
+/// jiffies they say one, or two, or none, by when the transfer began.
+pub(crate) fn shortest_by_jiffies_us() -> u64 {
+    2 * clock::jiffy_ns() / 1_000
+}
+
 /// What became of connections, with what is counted of each arm.
 #[derive(Debug)]
 pub(crate) struct Outcomes {
@@ -202,6 +208,8 @@ pub(crate) struct Outcomes {
     /// When each epoch began, ns of the monotonic clock.
     began: BTreeMap<u64, u64>,
     pub(crate) tallies: Vec<ArmTally>,
+    /// Those that were too short to be told apart; none where all are timed to the microsecond.
+    pub(crate) short: Option<ShortTransfers>,
 }
 
 impl Outcomes {
@@ -212,7 +220,13 @@ impl Outcomes {
             by_response,
             began: BTreeMap::new(),
             tallies: vec![ArmTally::default(); config.arms.len()],
+            short: None,
         }
+    }
+
+    /// What takes less than so long, µs, counts as if it took so long.
+    pub(crate) fn not_below(self, shortest_us: u64) -> Self {
+        Self { short: (shortest_us > 0).then_some(ShortTransfers { connections: 0, below_us: shortest_us }), ..self }
     }
 
     /// An epoch begins.
@@ -229,6 +243,10 @@ impl Outcomes {
         tally.recorded += 1;
         tally.set_errors += u64::from(outcome.set_errors != 0);
         tally.not_compliant += u64::from(!outcome.compliant);
+        if let Some(short) = &mut self.short {
+            let is_short = outcome.bytes_acked > 0 && outcome.busy_us.is_some_and(|busy| busy <= short.below_us);
+            short.connections += u64::from(is_short);
+        }
     }
 
     /// How long after the beginning of its epoch a connection was established, µs.
@@ -258,7 +276,7 @@ impl Outcomes {
             by_response: self.by_response,
             bytes_acked: record.bytes_acked.saturating_sub(u64::from(record.unacked == 0)),
             duration_us: lasted_us.min(self.age_us),
-            busy_us: busy_us(record, self.age_us),
+            busy_us: busy_us(record, self.age_us).map(|busy| busy.max(self.short.map_or(0, |short| short.below_us))),
             min_rtt_us: if record.min_rtt_us == u32::MAX { 0 } else { record.min_rtt_us },
             sent_segments: record.data_segments_out,
             retransmitted_segments: record.retransmitted,
@@ -411,6 +429,22 @@ mod tests {
         assert_eq!(busy(1_480, 40_000), Some(40_000));
         assert_eq!(busy(1_600, 40_000), Some(40_000));
         assert_eq!(busy(0, 2_000_000), Some(1_500_000), "no longer than it took");
+    }
+
+    #[test]
+    fn what_is_shorter_than_two_jiffies_counts_as_alike_and_is_counted() {
+        let mut by_jiffies = outcomes().not_below(8_000);
+        // Counters say 0 or a jiffy for them, and the smoothed round trip takes its place: longer with a larger first window.
+        let busy = [(300, 200), (700, 650), (4_000, 700), (8_000, 700), (20_000, 700)].map(|(busy_us, srtt_us)| {
+            let counted = TrafficRecord { finished_ns: Some(busy_us * 1_000), srtt_us, ..record(0) };
+            let outcome = by_jiffies.of(&counted).unwrap();
+            by_jiffies.count(&outcome);
+            outcome.busy_us
+        });
+        assert_eq!(busy, [8_000, 8_000, 8_000, 8_000, 20_000].map(Some));
+        assert_eq!(by_jiffies.short, Some(ShortTransfers { connections: 4, below_us: 8_000 }));
+        assert_eq!(outcomes().not_below(0).short, None);
+        assert!((1_800..=20_200).contains(&shortest_by_jiffies_us()));
     }
 
     #[test]

@@ -103,6 +103,10 @@ impl Assigner for RoutesBackend {
         ROUTES
     }
 
+    fn shortest_us(&self) -> u64 {
+        crate::backend::shortest_by_jiffies_us()
+    }
+
     fn pause_between_looks(&self) -> Duration {
         crate::census::BETWEEN_LOOKS
     }

@@ -78,7 +78,7 @@ pub fn start(
         arms: request.config.arms.iter().map(|arm| arm.name.clone()).collect(),
         receiver_settings: ReceiverSettings::of(&request.config.arms),
     });
-    let outcomes = Outcomes::new(&request.config, backend.times_responses());
+    let outcomes = Outcomes::new(&request.config, backend.times_responses()).not_below(backend.shortest_us());
     let began_ns = clock::monotonic_ns();
     let mut session = Session {
         config: &request.config,
@@ -410,6 +410,7 @@ fn tally(opens: Option<u64>, counts: &TrafficCounts, outcomes: &Outcomes) -> Tra
         seen: counts.passive,
         left_alone: counts.left_alone(),
         own_cc: counts.own_cc,
+        short: outcomes.short.filter(|short| short.connections > 0),
         not_assigned: counts.not_assigned(),
         arms,
     }

@@ -93,6 +93,10 @@ impl Assigner for SlotsBackend {
         SLOTS
     }
 
+    fn shortest_us(&self) -> u64 {
+        crate::backend::shortest_by_jiffies_us()
+    }
+
     fn pause_between_looks(&self) -> Duration {
         crate::census::BETWEEN_LOOKS
     }

@@ -18,6 +18,18 @@ pub fn boottime_ns() -> u64 {
     u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
+/// How long a jiffy of this kernel is, ns: what its coarse clocks and its counters of TCP's busy time step by.
+///
+/// # Source
+/// The resolution of the coarse clocks is `KTIME_LOW_RES`, a tick (include/linux/jiffies.h, kernel/time/posix-timers.c).
+#[must_use]
+pub fn jiffy_ns() -> u64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: `time` is a valid timespec to write to; CLOCK_MONOTONIC_COARSE exists on every Linux since 2.6.32.
+    unsafe { libc::clock_getres(libc::CLOCK_MONOTONIC_COARSE, &raw mut time) };
+    u64::try_from(time.tv_nsec).unwrap_or(0)
+}
+
 /// The monotonic time of something that the kernel has stamped with the wall clock, seconds and nanoseconds since 1970.
 ///
 /// The two clocks are read one after the other, and whoever is sent to sleep in between takes the packet for older than it
@@ -74,6 +86,11 @@ pub fn thread_cpu_ns() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_jiffy_is_one_to_ten_milliseconds() {
+        assert!((900_000..=10_100_000).contains(&jiffy_ns()), "{}", jiffy_ns());
+    }
 
     #[test]
     fn a_stamp_of_the_wall_clock_lies_where_it_was_taken() {

@@ -23,6 +23,7 @@ impl TrafficAnalysis {
         checks.push(self.set_errors());
         checks.push(self.compliance());
         checks.extend(own_cc(tally));
+        checks.extend(clock(tally));
         checks
     }
 
@@ -128,6 +129,19 @@ fn own_cc(tally: &TrafficTally) -> Option<TrafficSelfCheck> {
     (alone > 0).then(|| check("own_cc", alone <= assigned, text))
 }
 
+/// How many connections were too short for the clock that timed them: of those no difference is seen.
+fn clock(tally: &TrafficTally) -> Option<TrafficSelfCheck> {
+    let short = tally.short.filter(|short| short.connections > 0)?;
+    let recorded: u64 = tally.arms.iter().map(|arm| arm.recorded).sum();
+    let text = format!(
+        "{} of {recorded} connections were shorter than the {} ms that the kernel's counters tell apart; they count as alike, and --backend \
+         sockops times them",
+        short.connections,
+        short.below_us / 1_000
+    );
+    Some(check("clock", 2 * short.connections <= recorded, text))
+}
+
 fn check(name: &str, ok: bool, text: String) -> TrafficSelfCheck {
     TrafficSelfCheck { name: name.to_owned(), ok, text }
 }
@@ -136,6 +150,22 @@ fn check(name: &str, ok: bool, text: String) -> TrafficSelfCheck {
 mod tests {
     use super::*;
     use crate::ArmTally;
+
+    #[test]
+    fn where_most_connections_are_too_short_for_the_clock_the_experiment_says_so() {
+        let check = |connections, recorded| {
+            let arms = vec![ArmTally { recorded, ..ArmTally::default() }; 2];
+            clock(&TrafficTally {
+                short: Some(crate::ShortTransfers { connections, below_us: 8_000 }),
+                arms,
+                ..TrafficTally::default()
+            })
+        };
+        assert_eq!((check(0, 50), clock(&TrafficTally::default())), (None, None));
+        assert!(check(50, 50).unwrap().ok);
+        let most = check(90, 50).unwrap();
+        assert!(!most.ok && most.text.starts_with("90 of 100 connections were shorter than the 8 ms"), "{most:?}");
+    }
 
     #[test]
     fn where_more_connections_are_left_alone_for_their_congestion_control_than_take_part_the_experiment_says_so() {

@@ -116,4 +116,4 @@ pub use report::{
     TrafficVerdictKind,
 };
 pub use settings::{ArmSettings, ArmSettingsError, SocketSetting};
-pub use tally::{ArmTally, TrafficTally};
+pub use tally::{ArmTally, ShortTransfers, TrafficTally};

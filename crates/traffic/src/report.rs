@@ -250,7 +250,7 @@ pub struct TrafficGuardReport {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct TrafficSelfCheck {
     /// Its name: `sample_ratio`, `accounting`, `largest_prefix`, `units`, `set_errors`, `compliance`, `own_cc` (only
-    /// where sockets were left alone for that).
+    /// where sockets were left alone for that), `clock` (only where some were too short for it).
     pub name: String,
     /// Whether all is well.
     pub ok: bool,

@@ -18,6 +18,16 @@ pub struct ArmTally {
     pub not_compliant: u64,
 }
 
+/// Transfers too short for the clock that timed them: they count as if they had taken its shortest time, in whichever arm they were.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(default)]
+pub struct ShortTransfers {
+    /// How many connections that sent something there were.
+    pub connections: u64,
+    /// The shortest time that is told from shorter ones, µs.
+    pub below_us: u64,
+}
+
 /// Every connection that the server accepted since the start, accounted for.
 ///
 /// `passive_opens = missed + left_alone + not_assigned + Σ assigned`, and for each arm `assigned = recorded + lost + open`.
@@ -33,6 +43,9 @@ pub struct TrafficTally {
     /// Of those, sockets with a congestion control of their own, where arms differ in theirs; left out where there were none.
     #[serde(skip_serializing_if = "is_none_of_them")]
     pub own_cc: u64,
+    /// Of those with an outcome, the ones that were too short for the clock that timed them; left out where there were none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub short: Option<ShortTransfers>,
     /// Not assigned for another reason: outside the shares, or while nobody watched (no heartbeat).
     pub not_assigned: u64,
     /// By arm.
@@ -90,9 +103,9 @@ mod tests {
             passive_opens: Some(25),
             seen: 25,
             left_alone: 4,
-            own_cc: 1,
             not_assigned: 1,
             arms: vec![arm, arm],
+            ..TrafficTally::default()
         };
         assert_eq!(tally.discrepancies(), Vec::<String>::new());
         tally.passive_opens = Some(27);
