@@ -27,6 +27,15 @@ export async function missed(): Promise<void> {
   if (now.lost) become({ lost: false, turn: now.turn + 1 });
 }
 
+/** Calls whenever the server is back. */
+export function onBack(back: () => void): void {
+  let { turn } = now;
+  listeners.add((now) => {
+    if (now.turn !== turn) back();
+    turn = now.turn;
+  });
+}
+
 async function answers(): Promise<boolean> {
   try {
     return (await fetch("/api/v1/health", { cache: "no-store" })).ok;

@@ -1,53 +1,23 @@
 import { useEffect, useState } from "preact/hooks";
 import { get, isMissing } from "./api";
-import { missed, useConnection } from "./connection";
+import { useConnection } from "./connection";
+import { followRun, type Told } from "./events";
 import type { End, RunSummary as Run } from "./schema";
 
 export type { End, RunSummary as Run } from "./schema";
 
-/** One event: which it is, and its object. */
-export interface Told {
-  kind: string;
-  data: unknown;
-}
-
 /** Follows the events of a run; a broken connection goes on once the server is back. `gone` hears that it knows the run no more. */
 export function useEvents<T>(run: Run | null, nothing: T, take: (heard: T, told: Told) => T, gone?: () => void): T {
   const [heard, setHeard] = useState(nothing);
-  const [again, setAgain] = useState(0);
-  const back = useConnection().turn;
   useEffect(() => {
     setHeard(nothing);
     if (!run) return;
-    let over = false;
-    const source = new EventSource(`/api/v1/runs/${run.id}/events`);
-    for (const kind of ["begin", "start", "sample", "trial", "round", "line", "epoch", "progress", "stopped", "holdback", "draining", "scanning", "scanned", "note", "warning", "result", "end"]) {
-      source.addEventListener(kind, (event) => {
-        const data: unknown = JSON.parse((event as MessageEvent<string>).data);
-        setHeard((heard) => take(heard, { kind, data }));
-        if (kind === "end") {
-          over = true;
-          source.close();
-        }
-      });
-    }
-    let retry = 0;
-    source.onerror = () => {
-      if (over) return;
-      void missed();
-      // The browser tries again by itself, unless it has given up.
-      if (source.readyState !== EventSource.CLOSED) return;
-      get(`runs/${run.id}`).then(
-        () => (retry = window.setTimeout(() => setAgain((again) => again + 1), 1000)),
-        (error) => isMissing(error) && gone?.(),
-      );
-    };
-    return () => {
-      over = true;
-      clearTimeout(retry);
-      source.close();
-    };
-  }, [run?.id, back, again]);
+    return followRun(run.id, {
+      heard: (told) => setHeard((heard) => take(heard, told)),
+      anew: (all) => setHeard(all.reduce(take, nothing)),
+      gone: () => gone?.(),
+    });
+  }, [run?.id]);
   return heard;
 }
 
@@ -107,8 +77,8 @@ export function useAnswer<T>(run: Run | null): Answered<T> {
 
 /** Whether a run goes on: its answer may be here before it has ended, and until then the server starts no other one. */
 export function useUnderWay(run: Run | null): boolean {
-  const { end } = useAnswer(run);
-  return run !== null && run.end === null && end === null;
+  const over = useEvents(run, false, (over, { kind }) => over || kind === "end");
+  return run !== null && run.end === null && !over;
 }
 
 /** The newest run of a kind, which goes on even if the page was closed; and how another one is shown. */

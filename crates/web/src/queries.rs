@@ -209,6 +209,14 @@ impl JournalQuery {
     }
 }
 
+/// From where on events are wanted.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct EventsQuery {
+    /// The number of the last event that was seen, for those who can't send `Last-Event-ID`, which goes before it
+    pub(crate) after: Option<u64>,
+}
+
 /// Which trials' samples are wanted.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]

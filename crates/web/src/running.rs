@@ -4,8 +4,9 @@ use crate::experiment::{Experiment, ExperimentRequest};
 use crate::guard;
 use crate::jobs::{ProbeRequest, WorkRequest, as_json};
 use crate::peer::Peer;
+use crate::queries::EventsQuery;
 use crate::runs::{Event, Job, KEPT_RUNS, Kind, Run, RunSummary, SAMPLE};
-use crate::state::{App, Body, JsonBody, Place, SharedApp, place};
+use crate::state::{App, Body, JsonBody, Place, Query, SharedApp, place};
 use crate::worker::Work;
 use axum::Json;
 use axum::extract::State;
@@ -123,13 +124,18 @@ async fn stop_experiment(
 
 /// What happens in an experiment, as server-sent events: the lines of `--json-stream`, then `end`
 ///
-/// Each event but samples of the transfer that runs has a number; with `Last-Event-ID` they go on after that one.
+/// Each event but samples of the transfer that runs has a number; with `Last-Event-ID`, or with `after`, they go on after that one.
 #[utoipa::path(get, path = "/api/v1/experiments/{id}/events",
-    params(("id" = String, Path, description = "Its name here"), ("Last-Event-ID" = Option<String>, Header, description = "The last event that was seen")),
+    params(("id" = String, Path, description = "Its name here"), ("Last-Event-ID" = Option<String>, Header, description = "The last event that was seen"), EventsQuery),
     responses((status = 200, body = String, content_type = "text/event-stream"),
         (status = 204, description = "It has ended, and all of it was seen: don't ask again"), (status = "4XX", body = ErrorBody)))]
-async fn experiment_events(State(app): SharedApp, id: Place, headers: HeaderMap) -> Result<Response, ApiError> {
-    Ok(events(find(&app, id, Some(Kind::Experiment))?, &headers))
+async fn experiment_events(
+    State(app): SharedApp,
+    id: Place,
+    Query(ask): Query<EventsQuery>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    Ok(events(find(&app, id, Some(Kind::Experiment))?, &ask, &headers))
 }
 
 /// Probes a path: `windtunnel path`, `mtu`, `trace` or `first-window`, each with `--json`. To a host it needs the token
@@ -218,11 +224,16 @@ async fn stop_run(State(app): SharedApp, peer: Peer, headers: HeaderMap, id: Pla
 
 /// What happens in one of them, as server-sent events: what the command says, then `end`
 #[utoipa::path(get, path = "/api/v1/runs/{id}/events",
-    params(("id" = String, Path, description = "Its name here"), ("Last-Event-ID" = Option<String>, Header, description = "The last event that was seen")),
+    params(("id" = String, Path, description = "Its name here"), ("Last-Event-ID" = Option<String>, Header, description = "The last event that was seen"), EventsQuery),
     responses((status = 200, body = String, content_type = "text/event-stream"),
         (status = 204, description = "It has ended, and all of it was seen: don't ask again"), (status = "4XX", body = ErrorBody)))]
-async fn run_events(State(app): SharedApp, id: Place, headers: HeaderMap) -> Result<Response, ApiError> {
-    Ok(events(find(&app, id, None)?, &headers))
+async fn run_events(
+    State(app): SharedApp,
+    id: Place,
+    Query(ask): Query<EventsQuery>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    Ok(events(find(&app, id, None)?, &ask, &headers))
 }
 
 fn stop(app: &App, id: Place, kind: Option<Kind>) -> Result<StartedRun, ApiError> {
@@ -237,9 +248,10 @@ const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const PIECE: usize = 16 << 10;
 
 /// Server-sent events, those that are there and those that come.
-fn events(run: Arc<Run>, headers: &HeaderMap) -> Response {
+fn events(run: Arc<Run>, ask: &EventsQuery, headers: &HeaderMap) -> Response {
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).and_then(|id| id.parse::<u64>().ok());
-    let from = last.map_or(0, |last| last.saturating_add(1));
+    // A stream that a page begins anew can't send the header; one that the browser continues has the address of its beginning.
+    let from = last.or(ask.after).map_or(0, |last| last.saturating_add(1));
     // Who has seen the end and asks again would be answered by an empty stream for ever. By the standard of server-sent events this is
     // what tells a client not to ask again.
     if run.is_over(from) {

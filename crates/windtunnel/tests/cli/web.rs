@@ -360,10 +360,16 @@ fn an_experiment_is_watched_by_two_hundred_and_stopped() {
     // Whoever was away goes on where he was.
     let rest = server.ask("GET", &events, &[("last-event-id", "0")], "").body;
     assert!(rest.contains("id: 1\n") && !rest.contains("id: 0\n"), "{rest}");
+    // So does a page that begins a stream anew, and what its browser then says of it goes before that.
+    let after = |number: &str| format!("{events}?after={number}");
+    assert_eq!(server.get(&after("0")).body, rest);
+    assert_eq!(server.ask("GET", &after("1000000"), &[("last-event-id", "0")], "").body, rest);
+    assert_eq!(server.get(&after("first")).status, 400);
     // Who has seen its end, or more than there is, is told not to ask again.
     let end = rest.lines().filter_map(|line| line.strip_prefix("id: ")).next_back().expect("the number of its end");
     for seen in [end, "1000000"] {
         assert_eq!(server.ask("GET", &events, &[("last-event-id", seen)], "").status, 204, "{seen}");
+        assert_eq!(server.get(&after(seen)).status, 204, "{seen}");
     }
 
     let summary = server.get(&format!("/api/v1/experiments/{id}")).json();
