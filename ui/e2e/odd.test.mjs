@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, afterEach, before, test } from "node:test";
-import { helped, settled } from "./help.mjs";
+import { fine, helped, settled } from "./help.mjs";
 
 const { open, served, begin, end, tidy } = helped();
 before(begin);
@@ -95,5 +95,32 @@ test("analysis offers what compares settings, shows the answer of every kind, an
   await page.goto(`${served().url}report/last`);
   await page.waitForURL("**/report/c");
   await page.getByText("bbr is faster.").waitFor();
+  await page.context().close();
+});
+
+test("a test that has ended is in the log below it, and one that failed is in no headline as if it had counted", async () => {
+  const { page, complaints } = await open("calculator");
+  const of = (number, server, status, bytes) => ({ number, server, status, bytes, seconds: 1, goodput_bps: bytes * 8, started_unix_us: 1.7e15, notes: [] });
+  const host = (server, completed) => ({ server, comment: "", tests: 1, completed, mean_bps: completed ? 8e6 : null, standard_error_bps: null });
+  const [good, bad] = ["http://a/f.bin", "http://a/no.bin"];
+  const logged = { schema_version: 1, id: "20261129-logged", settings: {}, tests: [of(1, good, "completed", 1e6), of(2, bad, "failed", 0)], hosts: [host(good, 1), host(bad, 0)], mean_bps: 8e6, standard_error_bps: null };
+  let [told, ended] = [() => {}, false];
+  const has = new Promise((resolve) => (told = resolve));
+  await page.route(/\/api\/v1\/journal\?/, (route) => route.fulfill({ contentType: "application/json", body: JSON.stringify({ schema_version: 1, experiments: ended ? [experiment({ id: logged.id, kind: "test", target: good, answer: "2 tests: 8 Mbit/s" })] : [] }) }));
+  await given(page, "runs/feedfacecafe", { id: "feedfacecafe", kind: "test", request: {}, started_unix_us: 0, experiment: null, end: null });
+  await page.route("**/api/v1/runs/feedfacecafe/events", async (route) => {
+    await has;
+    ended = true;
+    await route.fulfill({ contentType: "text/event-stream", body: `event: result\ndata: ${JSON.stringify(logged)}\n\nevent: end\ndata: {"exit_code":0,"error":null}\n\n` });
+  });
+  await page.goto(`${served().url}tests?run=feedfacecafe`);
+  await page.getByText("Nothing was logged yet.").waitFor();
+  told();
+  await page.getByRole("heading", { name: "8.00 Mbit/s, 1 of 2 tests of 2 servers, 1 failed" }).waitFor();
+  await page.getByRole("region", { name: "Logs" }).getByText(logged.id).waitFor();
+  // It stands above: one link leads to it.
+  assert.equal(await page.getByRole("link", { name: logged.id }).count(), 1);
+  await fine(page, "a test and the log");
+  assert.deepEqual(complaints, []);
   await page.context().close();
 });

@@ -1,9 +1,10 @@
+import { useEffect, useState } from "preact/hooks";
 import { post } from "../api";
 import { Token } from "../change";
 import { count, iso, when } from "../format";
 import { AsCommand, command, csv, keepFile, word } from "../keep";
 import { leadsTo } from "../outcome";
-import { Check, Choice, Fetched, Figure, Section, Table, Text, Trouble, useDoing, useGet } from "../parts";
+import { Check, Choice, Fetched, Figure, Section, Table, Text, Trouble, useDoing, useGet, type Loaded } from "../parts";
 import { useQuery } from "../route";
 import { forgotten, useAnswer, useRun, useUnderWay, type Run } from "../run";
 import type { JournalList as Journal, LoggedTests as Logged } from "../schema";
@@ -31,17 +32,24 @@ function Units({ value, set }: { value: string; set: (units: string) => void }) 
 }
 
 function All() {
+  const [journal, again] = useGet<Journal>("journal?kind=test&limit=200");
+  // The log that stands above the others, if one does.
+  const [above, setAbove] = useState("");
+  const logged = (id: string): void => {
+    setAbove(id);
+    again();
+  };
   return (
     <>
       <h1>Logged tests</h1>
       <p class="lead">Downloads with the settings as they are. Each is a line of the log, with its number, all settings in force, bytes, seconds and rate. Nothing is compared and nothing is claimed.</p>
-      <Begin />
-      <Past />
+      <Begin logged={logged} />
+      <Past journal={journal} again={again} above={above} />
     </>
   );
 }
 
-function Begin() {
+function Begin({ logged }: { logged: (id: string) => void }) {
   const [{ targets, each, time, comment, hops, run: named }, set] = useQuery({ targets: "", each: "1", time: "60s", comment: "", hops: "", run: "" });
   const [run, setRun] = useRun(named || null);
   const [asking, problem, doing] = useDoing();
@@ -84,13 +92,19 @@ function Begin() {
       {problem && <Trouble problem={problem} />}
       {run === "gone" && <p class="note">{forgotten("test")} What was logged stands below.</p>}
       {!named && <Running kind="test" name="A test" to={({ id }) => `/tests?run=${id}`} />}
-      {known && <Asked key={known.id} run={known} />}
+      {known && <Asked key={known.id} run={known} logged={logged} />}
     </Section>
   );
 }
 
-function Asked({ run }: { run: Run }) {
+/** How a test goes that this page knows of, and what it logged; `logged` hears of its end, and when it is shown no more. */
+function Asked({ run, logged }: { run: Run; logged: (id: string) => void }) {
   const { result, end } = useAnswer<Logged>(run);
+  useEffect(() => {
+    if (!end) return;
+    logged(result?.id ?? "");
+    return () => logged("");
+  }, [end, result?.id]);
   if (end?.error) return <Trouble problem={end.error} />;
   return result ? <Lines of={result} /> : <p role="status">Downloading …</p>;
 }
@@ -111,6 +125,15 @@ function One({ id }: { id: string }) {
   );
 }
 
+/** How many tests there were, and what became of those that no mean has: "1 of 2 tests of 2 servers, 1 failed". */
+function done({ tests, hosts }: Logged): string {
+  const all = `${tests.length === 1 ? "1 test" : `${count(tests.length)} tests`}${hosts.length > 1 ? ` of ${hosts.length} servers` : ""}`;
+  const others = tests.filter(({ status, bytes }) => status !== "completed" || bytes === 0).map(({ status }) => (status === "completed" ? "empty" : status));
+  if (others.length === 0) return all;
+  const each = [...new Set(others)].map((status) => `${others.filter((other) => other === status).length} ${status}`);
+  return [tests.length > 1 ? `${count(tests.length - others.length)} of ${all}` : all, ...each].join(", ");
+}
+
 /** A log: server by server, and line by line. */
 function Lines({ of }: { of: Logged }) {
   const [{ units }, set] = useQuery({ units: "" });
@@ -118,7 +141,7 @@ function Lines({ of }: { of: Logged }) {
   const head = ["number", "begun", "server", "address", "status", "bytes", "seconds", "goodput_bps", "connect_us", "min_rtt_us", "retransmits", "mss", "rwin_max"];
   return (
     <>
-      <Section id="logged" class="verdict" title={`${said(units, of.mean_bps, of.standard_error_bps)}, ${of.tests.length === 1 ? "1 test" : `${count(of.tests.length)} tests`}${of.hosts.length > 1 ? ` of ${of.hosts.length} servers` : ""}`}>
+      <Section id="logged" class="verdict" title={`${said(units, of.mean_bps, of.standard_error_bps)}, ${done(of)}`}>
         <div class="row">
           <Units value={units} set={(units) => set({ units }, "push")} />
           <button type="button" onClick={() => keepFile(`${of.id}.csv`, csv([head, ...rows]))}>
@@ -194,9 +217,8 @@ function Lines({ of }: { of: Logged }) {
   );
 }
 
-/** The logs of the journal. */
-function Past() {
-  const [journal, again] = useGet<Journal>("journal?kind=test&limit=200");
+/** The logs of the journal; the one that stands above needs no link. */
+function Past({ journal, again, above }: { journal: Loaded<Journal>; again: () => void; above: string }) {
   return (
     <Section id="past" title="The log">
       <Fetched of={journal} again={again}>
@@ -212,9 +234,13 @@ function Past() {
                   name: "Target",
                   cell: ({ id, target, comment }) => (
                     <>
-                      <a href={leadsTo({ id, kind: "test" })} aria-label={`${target}: ${id}`}>
-                        {target}
-                      </a>
+                      {id === above ? (
+                        target
+                      ) : (
+                        <a href={leadsTo({ id, kind: "test" })} aria-label={`${target}: ${id}`}>
+                          {target}
+                        </a>
+                      )}
                       {comment && <span class="sub comment">{comment}</span>}
                       <span class="sub mono">{id}</span>
                     </>
