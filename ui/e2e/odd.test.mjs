@@ -1,8 +1,11 @@
 // What the page says where an answer is odd, old or gone, and that commands and files are those of what is shown.
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { after, afterEach, before, test } from "node:test";
+import { sampled } from "./fixtures.mjs";
 import { fine, helped, settled } from "./help.mjs";
+import { BINARY } from "./start.mjs";
 
 const { open, served, begin, end, tidy } = helped();
 before(begin);
@@ -98,6 +101,12 @@ test("analysis offers what compares settings, shows the answer of every kind, an
   await page.context().close();
 });
 
+/** What a click gives to keep. */
+const kept = async (page, button) => {
+  const [file] = await Promise.all([page.waitForEvent("download"), button.click()]);
+  return readFileSync(await file.path(), "utf8");
+};
+
 test("a test that has ended is in the log below it, and one that failed is in no headline as if it had counted", async () => {
   const { page, complaints } = await open("calculator");
   const of = (number, server, status, bytes) => ({ number, server, status, bytes, seconds: 1, goodput_bps: bytes * 8, started_unix_us: 1.7e15, notes: [] });
@@ -121,6 +130,45 @@ test("a test that has ended is in the log below it, and one that failed is in no
   // It stands above: one link leads to it.
   assert.equal(await page.getByRole("link", { name: logged.id }).count(), 1);
   await fine(page, "a test and the log");
+  assert.deepEqual(complaints, []);
+  await page.context().close();
+});
+
+test("two experiments side by side are tables with headings, and names of points near each other aren't written over each other", async () => {
+  const { id, text } = sampled("adsl");
+  const other = `${id.slice(0, -4)}0123`;
+  for (const one of [text, text.replaceAll(id, other)]) execFileSync(BINARY, ["journal", "import", "-"], { env: served().env, input: one });
+  const answer = await (await fetch(`${served().url}api/v1/compare?experiments=${id},${other}`)).json();
+  const { page, complaints } = await open(`analysis?of=${id}&with=${other}`);
+  await page.getByText(answer.headline, { exact: true }).waitFor();
+  const table = (name) => page.getByRole("region", { name, exact: true });
+  const current = table("The current settings, experiment by experiment");
+  assert.deepEqual(await current.getByRole("columnheader").allInnerTexts(), ["Experiment", "Target", "Rounds", "Goodput", "Of the first"]);
+  assert.deepEqual(await current.getByRole("rowheader").allInnerTexts(), [`1: ${id}`, `2: ${other}`]);
+  const tried = table("What several of them tried");
+  assert.deepEqual(await tried.getByRole("columnheader").allInnerTexts(), ["Setting", "Together", "Evidence", "In 1", "In 2"]);
+  assert.deepEqual(await tried.getByRole("rowheader").allInnerTexts(), answer.settings.map(({ label }) => label));
+  await fine(page, "side by side");
+
+  const told = await (await fetch(`${served().url}api/v1/reports/${id}`)).json();
+  const arms = told.arms.map((arm, place) => ({ ...arm, delay_us: 150_000 + place * 400, goodput_bps: 6.1e6 + (place % 2) * 4e4, state: place === 0 ? "current" : "open" }));
+  assert.ok(arms.length >= 3);
+  await given(page, `reports/${id}`, { ...told, arms, frontier: arms.map((_, place) => place) });
+  await page.goto(`${served().url}report/${id}`);
+  const svg = await kept(page, page.getByRole("button", { name: /^SVG: Goodput against delay/ }));
+  const names = arms.map(({ label }, place) => (place === 0 ? "current" : label.split(" (")[0]));
+  const boxes = await page.evaluate(
+    ([svg, names]) => {
+      const at = document.createElement("div");
+      at.innerHTML = svg;
+      document.body.append(at);
+      return [...at.querySelectorAll("text")].filter(({ textContent }) => names.includes(textContent)).map((node) => [node.textContent, node.getBBox()].map((of) => (typeof of === "string" ? of : [of.x, of.y, of.x + of.width, of.y + of.height])));
+    },
+    [svg, names],
+  );
+  assert.equal(boxes.length, names.length);
+  for (const [place, [name, a]] of boxes.entries())
+    for (const [other, b] of boxes.slice(0, place)) assert.ok(a[0] >= b[2] || a[2] <= b[0] || a[1] + 3 >= b[3] || a[3] <= b[1] + 3, `${name} ${a} over ${other} ${b}`);
   assert.deepEqual(complaints, []);
   await page.context().close();
 });

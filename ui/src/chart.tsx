@@ -2,7 +2,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 import { csv, keepFile } from "./keep";
-import { css, drawing, fileName, keepSvg, png, type Extras } from "./picture";
+import { beside, css, drawing, fileName, keepSvg, png, type Extras } from "./picture";
 
 export interface Line {
   label: string;
@@ -53,7 +53,7 @@ export { css };
 
 function series(line: Line, place: number): uPlot.Series {
   if (line.reference) {
-    return { label: line.label, stroke: css("--text-2"), width: 1.5, dash: [5, 5], points: { show: false } };
+    return { label: line.label, stroke: css("--text-2"), width: 1.5, dash: [5, 5], spanGaps: true, points: { show: false } };
   }
   const stroke = css(COLOURS[place % COLOURS.length] ?? "--line-1");
   const dash = DASHES[Math.floor(place / COLOURS.length) % DASHES.length] ?? [];
@@ -129,17 +129,16 @@ function bars(plot: uPlot, lines: Line[]): void {
   });
 }
 
-/** Writes the names of points beside them; one that would run out of the picture stands on the other side. */
+/** Writes the names of points beside them. */
 function names(plot: uPlot, props: Props): void {
   const { ctx, bbox } = plot;
   ctx.save();
   ctx.fillStyle = css("--text");
   ctx.font = `${12 * devicePixelRatio}px system-ui, sans-serif`;
-  for (const { x, y, text } of extras(props).names ?? []) {
-    const [left, top] = [plot.valToPos(x, "x", true), plot.valToPos(y, "y", true)];
-    const right = left + 8 * devicePixelRatio + ctx.measureText(text).width <= bbox.left + bbox.width + 24 * devicePixelRatio;
-    ctx.textAlign = right ? "left" : "right";
-    ctx.fillText(text, left + (right ? 7 : -7) * devicePixelRatio, top - 7 * devicePixelRatio);
+  const points = (extras(props).names ?? []).map(({ x, y, text }) => ({ x: plot.valToPos(x, "x", true), y: plot.valToPos(y, "y", true), text, width: ctx.measureText(text).width }));
+  for (const { x, y, anchor, text } of beside(points, bbox, devicePixelRatio)) {
+    ctx.textAlign = anchor === "start" ? "left" : "right";
+    ctx.fillText(text, x, y);
   }
   ctx.restore();
 }

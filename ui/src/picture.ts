@@ -37,6 +37,53 @@ export interface Extras {
 /** What uPlot has laid out of an axis; its types leave it out. */
 type Laid = uPlot.Axis & { _splits?: (number | null)[]; _values?: (string | null)[] };
 
+/** A point with a name, and how wide the name is written. */
+interface NamedPoint {
+  x: number;
+  y: number;
+  text: string;
+  width: number;
+}
+
+/** Where a name is written: the end of its base line that is next to the point. */
+interface PlacedName {
+  x: number;
+  y: number;
+  anchor: "start" | "end";
+  text: string;
+}
+
+/** So high is a name, and so far apart are the places that are tried for it. */
+const NAME_HEIGHT = 13;
+
+/**
+ * Names beside their points: to the right and above, or where that would run out of the picture or over a point or another name, on the
+ * other side, below, or further away; `one` is the length of a pixel.
+ */
+export function beside(points: NamedPoint[], box: { left: number; top: number; width: number; height: number }, one: number): PlacedName[] {
+  const around = points.map(({ x, y }) => [x - 4 * one, y - 4 * one, x + 4 * one, y + 4 * one] as const);
+  const taken: (readonly [number, number, number, number])[] = [];
+  return points.map(({ x, y, text, width }, own) => {
+    const others = around.filter((_, place) => place !== own);
+    // Next to the point first, then line by line further up and down.
+    const heights = [0, 1, 2, 3, 4, 5].flatMap((row) => [-7 - row * NAME_HEIGHT, 16 + row * NAME_HEIGHT]);
+    const places = heights.flatMap((height) => ([1, -1] as const).map((side) => ({ side, x: x + 7 * one * side, y: y + height * one })));
+    const boxOf = ({ side, x, y }: (typeof places)[number]) => [side > 0 ? x : x - width, y - 10 * one, side > 0 ? x + width : x, y + 3 * one] as const;
+    const inside = (place: (typeof places)[number]): boolean => {
+      const [left, top, right, bottom] = boxOf(place);
+      return left >= box.left - 24 * one && right <= box.left + box.width + 24 * one && top >= box.top - 12 * one && bottom <= box.top + box.height;
+    };
+    const free = (place: (typeof places)[number]): boolean => {
+      const [left, top, right, bottom] = boxOf(place);
+      return ![...others, ...taken].some((other) => left < other[2] && right > other[0] && top < other[3] && bottom > other[1]);
+    };
+    const fits = places.filter(inside);
+    const place = fits.find(free) ?? fits[0] ?? places[0]!;
+    taken.push(boxOf(place));
+    return { x: place.x, y: place.y, anchor: place.side > 0 ? "start" : "end", text };
+  });
+}
+
 /** A chart as it is seen, in vectors: the same axes, lines, points and colours, and a legend. */
 export function drawing(plot: uPlot, label: string, extras: Extras = {}): string {
   const ratio = devicePixelRatio || 1;
@@ -102,11 +149,8 @@ export function drawing(plot: uPlot, label: string, extras: Extras = {}): string
     }
   }
   for (const bar of extras.bars ?? []) inside.push(line(x(bar.x), y(bar.from), x(bar.x), y(bar.to), stroke({ series: plot.series[bar.series + 1]!, place: bar.series + 1 }), 2));
-  const names = (extras.names ?? []).map((name) => {
-    // One that would run out of the picture stands on the other side.
-    const right = x(name.x) + 6 + 7 * name.text.length <= box.left + box.width + 24;
-    return text(x(name.x) + (right ? 6 : -6), y(name.y) - 6, right ? "start" : "end", name.text, ink);
-  });
+  const points = (extras.names ?? []).map((name) => ({ x: x(name.x), y: y(name.y), text: name.text, width: 7 * name.text.length }));
+  const names = beside(points, { ...box, top: head + box.top }, 1).map((name) => text(name.x, name.y, name.anchor, name.text, ink));
   out.push(`<svg x="0" y="0" width="${width}" height="${height}"><g clip-path="url(#plot)">${inside.join("")}</g></svg>`, ...names);
   legend.forEach((one, row) => {
     const top = head + plot.height + 14 + 18 * row;

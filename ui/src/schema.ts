@@ -2345,15 +2345,19 @@ export type SideBySideAnswer = {
   disturbances?: FleetDisturbances | null;
   /** The experiments. */
   experiments: Array<ComparedExperiment>;
+  /** What is shown, in a sentence. */
+  headline: string;
   /** `compare`. */
   kind: string;
   /** What differs and is part of any difference. */
   notes: Array<string>;
+  /** What to know of it, a sentence each. */
+  remarks: Array<string>;
   /** 1. */
   schema_version: number;
   /** Settings that several of them tried, each against the current ones of its experiment. */
   settings: Array<SharedSetting>;
-  /** In words. */
+  /** In words: the headline, tables of what is above, and the remarks. */
   text: string;
 };
 

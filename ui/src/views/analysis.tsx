@@ -11,7 +11,7 @@ import { Answer } from "./past";
 import { since, windowOf } from "../run";
 import { AsCommand, command, word } from "../keep";
 import { SpanButtons, TimeChart, within, type Span } from "../timechart";
-import type { ExperimentSummary, JournalList as Journal, JournalSamples as Samples, SampledTrial as Trial } from "../schema";
+import type { ExperimentSummary, JournalList as Journal, JournalSamples as Samples, SampledTrial as Trial, SharedSetting, SideBySideAnswer as Compared } from "../schema";
 
 /** So many experiments are offered; others are found in History. */
 const OFFERED = 200;
@@ -69,7 +69,7 @@ export function Analysis() {
                 add={(id) => set({ also: [...also.split(",").filter(Boolean), id].join() }, "push")}
                 drop={(id) => set(id === against ? { with: "" } : { also: also.split(",").filter((other) => other && other !== id).join() }, "push")}
               />
-              {against && against !== id && <Compared key={`${id} ${against}`} one={id} other={against} />}
+              {against && against !== id && <Beside key={`${id} ${against}`} one={id} other={against} />}
             </>
           );
         }}
@@ -304,7 +304,7 @@ function distributions(reports: Report[]) {
 }
 
 /** Two experiments side by side, setting by setting. */
-function Compared({ one, other }: { one: string; other: string }) {
+function Beside({ one, other }: { one: string; other: string }) {
   const [a, againA] = useGet<Report>(`reports/${encodeURIComponent(one)}`);
   const [b, againB] = useGet<Report>(`reports/${encodeURIComponent(other)}`);
   return (
@@ -324,11 +324,67 @@ function Compared({ one, other }: { one: string; other: string }) {
 
 /** What the command line says of two experiments: whether they can be compared, and what differs. */
 function Said({ of }: { of: [string, string] }) {
-  const [said, again] = useGet<{ text: string }>(`compare?experiments=${of.map(encodeURIComponent).join(",")}`);
+  const [said, again] = useGet<Compared>(`compare?experiments=${of.map(encodeURIComponent).join(",")}`);
   return (
     <Fetched of={said} again={again}>
-      {({ text }) => text.split("\n").map((line) => <p key={line}>{line}</p>)}
+      {(said) => <Together said={said} />}
     </Fetched>
+  );
+}
+
+/** The experiments by number, what several of them tried, and what to know of it. */
+function Together({ said: { headline, experiments, current, settings, remarks } }: { said: Compared }) {
+  const together = (one: SharedSetting): string => (one.faster_by_little ? "faster by little" : one.everywhere >= one.needed ? "faster in each" : one.evidence >= one.needed ? "faster" : "not shown");
+  const tried = (one: SharedSetting, id: string): string => {
+    const found = one.each.find(({ experiment }) => experiment === id);
+    if (!found || found.ratio == null) return found ? "no estimate" : "–";
+    return times(found.ratio) + (found.low != null && found.high != null ? ` (${outwards(found.low, found.high)})` : "");
+  };
+  const [first] = experiments;
+  const alike = experiments.every(({ measured }) => measured.name === first?.measured.name);
+  const ofFirst = (id: string): string => {
+    const ratio = current.find(({ experiment }) => experiment === id)?.difference?.ratio;
+    return ratio == null ? "–" : `×${ratio.toFixed(3)}`;
+  };
+  return (
+    <>
+      <p>{headline}</p>
+      <Table
+        label="The current settings, experiment by experiment"
+        rows={experiments.map((one, place) => ({ ...one, number: place + 1 }))}
+        columns={[
+          {
+            name: "Experiment",
+            cell: ({ id, number }) => (
+              <>
+                {number}: <span class="mono">{id}</span>
+              </>
+            ),
+          },
+          { name: "Target", cell: ({ target, tunnel }) => (tunnel === "lab" ? `lab ${target}` : target) },
+          { name: "Rounds", cell: ({ rounds }) => count(rounds) },
+          { name: alike && first ? title(first.measured) : "Figure", cell: ({ measured, figure: median }) => figure(measured, median) },
+          { name: "Of the first", cell: ({ id }) => ofFirst(id) },
+        ]}
+      />
+      {settings.length > 0 && (
+        <Table
+          label="What several of them tried"
+          rows={settings}
+          columns={[
+            { name: "Setting", cell: ({ label }) => label },
+            { name: "Together", cell: together },
+            { name: "Evidence", cell: (one) => `${evidence(one.evidence)} of ${evidence(one.needed)}` },
+            ...experiments.map(({ id }, place) => ({ name: `In ${place + 1}`, cell: (one: SharedSetting) => tried(one, id) })),
+          ]}
+        />
+      )}
+      {remarks.map((remark, place) => (
+        <p key={place} class="quiet">
+          {remark}
+        </p>
+      ))}
+    </>
   );
 }
 

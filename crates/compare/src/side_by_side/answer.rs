@@ -26,7 +26,11 @@ pub struct SideBySideAnswer {
     /// Who is slower while whom measures; of a fleet only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disturbances: Option<FleetDisturbances>,
-    /// In words.
+    /// What is shown, in a sentence.
+    pub headline: String,
+    /// What to know of it, a sentence each.
+    pub remarks: Vec<String>,
+    /// In words: the headline, tables of what is above, and the remarks.
     pub text: String,
 }
 

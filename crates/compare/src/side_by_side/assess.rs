@@ -110,8 +110,12 @@ fn compare(experiments: Vec<ComparedExperiment>, mut notes: Vec<String>, anyway:
         current,
         settings,
         disturbances: None,
+        headline: String::new(),
+        remarks: Vec::new(),
         text: String::new(),
     };
+    answer.headline = words::headline(&answer);
+    answer.remarks = words::remarks(&answer);
     answer.text = words::text(&answer);
     answer
 }

@@ -78,6 +78,10 @@ fn trials_that_moved_nothing_are_counted_and_make_no_rate_no_ratio_and_no_differ
     assert!((0.98..1.02).contains(&ratio) && answer.comparable, "{answer:#?}");
     assert_eq!(answer.experiments.iter().map(|one| one.failed).collect::<Vec<_>>(), [0, 2]);
     assert!(answer.text.contains("in broken 2 of 20 trials of the current settings failed"), "{}", answer.text);
+    // The text is the headline, tables, and the remarks: programs have each by itself.
+    assert!(answer.text.starts_with(&format!("{}\n\n", answer.headline)), "{answer:#?}");
+    assert!(answer.text.ends_with(&format!("\n\n{}", answer.remarks.join("\n"))), "{answer:#?}");
+    assert!(answer.remarks.iter().any(|remark| remark.contains("2 of 20 trials")), "{:?}", answer.remarks);
 
     let none = folder.path().join("none.sqlite3");
     let mut journal = SqliteJournal::open(&none).unwrap();

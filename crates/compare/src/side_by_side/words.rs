@@ -6,23 +6,23 @@ use wt_units::counted;
 /// More columns than this are written below each other.
 const WIDTH: usize = 100;
 
-/// The answer: what is shown, the experiments by number, what was tried in them, and what to know of it.
+/// The answer, whose headline and remarks are there: what is shown, the experiments by number, what was tried in them, and what to know of it.
 pub(super) fn text(answer: &SideBySideAnswer) -> String {
-    let mut lines = vec![headline(answer), String::new()];
+    let mut lines = vec![answer.headline.clone(), String::new()];
     lines.extend(wt_report::tables(&experiments(answer), &[3, 4], WIDTH));
     if !answer.settings.is_empty() {
         lines.push(String::new());
         lines.extend(wt_report::tables(&settings(answer), &[], WIDTH));
     }
-    let mut remarks = remarks(answer);
-    if !remarks.is_empty() {
+    if !answer.remarks.is_empty() {
         lines.push(String::new());
-        lines.append(&mut remarks);
+        lines.extend(answer.remarks.iter().cloned());
     }
     lines.join("\n")
 }
 
-fn headline(answer: &SideBySideAnswer) -> String {
+/// What is shown, in a sentence.
+pub(super) fn headline(answer: &SideBySideAnswer) -> String {
     let many = counted(answer.experiments.len(), "experiment");
     let labels = |are: &dyn Fn(&SharedSetting) -> bool| -> Vec<&str> {
         answer.settings.iter().filter(|one| are(one)).map(|one| one.label.as_str()).collect()
@@ -104,7 +104,8 @@ fn tried(tried: &TriedSetting) -> String {
     format!("{}{interval}", times(ratio))
 }
 
-fn remarks(answer: &SideBySideAnswer) -> Vec<String> {
+/// What to know of it.
+pub(super) fn remarks(answer: &SideBySideAnswer) -> Vec<String> {
     let mut lines = Vec::new();
     if answer.current.iter().any(|between| between.difference.is_some()) {
         lines.push(
