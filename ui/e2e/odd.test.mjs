@@ -172,3 +172,17 @@ test("two experiments side by side are tables with headings, and names of points
   assert.deepEqual(complaints, []);
   await page.context().close();
 });
+
+test("the model's charts reach the end of a transfer of minutes, and what is left to chance is said", async () => {
+  const { page, complaints } = await open("what-if?rate=0&loss=100");
+  await page.getByText(/^Medians of 5 random runs, goodput .* kbit\/s.*; the charts are of one of them\.$/).waitFor();
+  const figure = page.locator(".figure").filter({ hasText: /^Completed after/ }).locator("dd");
+  const end = parseFloat(await figure.innerText());
+  const rows = (await kept(page, page.getByRole("button", { name: /^CSV: Goodput over time/ }))).trim().split("\n");
+  const last = parseFloat(rows.at(-1));
+  assert.ok(end > 300 && last > 0.8 * end && last < 1.25 * end, `${last} s of ${end} s`);
+  await page.getByLabel("Loss", { exact: true }).fill("0");
+  await page.getByText(/random runs/).waitFor({ state: "detached" });
+  assert.deepEqual(complaints, []);
+  await page.context().close();
+});

@@ -79,6 +79,19 @@ pub struct FlowReport {
     pub receiver: Vec<Sample>,
 }
 
+impl FlowReport {
+    /// Keeps every second sample, the last one of an even number among them.
+    pub(crate) fn thin_out(&mut self) {
+        for samples in [&mut self.sender, &mut self.receiver] {
+            let mut odd = true;
+            samples.retain(|_| {
+                odd = !odd;
+                odd
+            });
+        }
+    }
+}
+
 /// Results of a simulation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Report {

@@ -28,7 +28,7 @@ use wt_trial::{Amount, Direction, Repeat, Sample};
 
 /// Bytes with which our own client asks for a transfer.
 const REQUEST: u64 = 48;
-/// Samples that one flow keeps at most.
+/// Samples that one flow keeps at most; an even number. Of longer ones every second goes, so that the rest reaches their end.
 const MAX_SAMPLES: usize = 2_000;
 /// Exchanges of one flow at most; one that would have more ends the run.
 const MAX_EXCHANGES: usize = 500_000;
@@ -67,6 +67,9 @@ struct Flow {
     heard_ns: Option<u64>,
     /// The relay that this flow belongs to, as its near (false) or far side.
     relay: Option<(usize, bool)>,
+    /// How often a sample could be taken, and of how many such times one is.
+    ticks: u64,
+    ticks_a_sample: u64,
     report: FlowReport,
 }
 
@@ -197,6 +200,8 @@ impl Simulation {
             begun_ns: 0,
             heard_ns: None,
             relay: None,
+            ticks: 0,
+            ticks_a_sample: 1,
             report: FlowReport::default(),
             spec,
         });
@@ -552,7 +557,15 @@ impl Simulation {
         for number in 0..self.flows.len() {
             let upload = self.before_payload(number).is_some();
             let flow = &mut self.flows[number];
-            if !matches!(flow.stage, Stage::Running | Stage::Closing) || flow.report.sender.len() >= MAX_SAMPLES {
+            if !matches!(flow.stage, Stage::Running | Stage::Closing) {
+                continue;
+            }
+            flow.ticks += 1;
+            if flow.report.sender.len() >= MAX_SAMPLES {
+                flow.report.thin_out();
+                flow.ticks_a_sample *= 2;
+            }
+            if !flow.ticks.is_multiple_of(flow.ticks_a_sample) {
                 continue;
             }
             let (sender, receiver) = if upload { (flow.client, flow.server) } else { (flow.server, flow.client) };

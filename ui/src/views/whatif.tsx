@@ -6,7 +6,7 @@ import { AsCommand, command } from "../keep";
 import { Choice, Field, Figure, Section, Trouble } from "../parts";
 import { useQuery } from "../route";
 import { rates, windowOf, type Columns } from "../run";
-import type { PredictAnswer as Prediction } from "../schema";
+import type { PredictAnswer as Prediction, PredictedArm as Predicted } from "../schema";
 
 /** A slider: its positions are steps of a logarithm, and the lowest one may stand for something else. */
 interface Scale {
@@ -168,6 +168,7 @@ function Answer({ prediction, took }: { prediction: Prediction; took: number }) 
         <Figure name="BDP">{size(prediction.path_facts.bdp_bytes)}</Figure>
         <Figure name="Physical limit">{rate(prediction.path_facts.physical_goodput_bps)}</Figure>
       </dl>
+      {prediction.random && <p class="quiet">{chance(prediction.seeds, asked)}</p>}
       <p class="quiet">
         {error
           ? `Known error on ${error.region === "grid" ? "10 to 1000 Mbit/s" : error.region} paths, against Linux ${error.kernel} (${error.transfers} transfers): median ${percent(error.median)}, nine in ten within ${percent(error.p90)}, worst ${percent(error.worst)}. `
@@ -184,14 +185,23 @@ function Answer({ prediction, took }: { prediction: Prediction; took: number }) 
   );
 }
 
-/** Both over one axis: samples of both are taken at the same times. */
+/** What is left to chance: the figures are medians, and the charts are of one run. */
+function chance(seeds: number, { goodput_p5_bps, goodput_p95_bps }: Predicted): string {
+  if (seeds < 2) return "One random run: another one would differ.";
+  const [least, most] = [rate(goodput_p5_bps), rate(goodput_p95_bps)];
+  // Of so few runs the outermost are the ends of any range.
+  const spread = least === most ? `goodput ${least} in ${seeds > 10 ? "nine in ten" : "each"}` : `goodput ${seeds > 10 ? "of nine in ten between" : "between"} ${least} and ${most}`;
+  return `Medians of ${seeds} random runs, ${spread}; the charts are of one of them.`;
+}
+
+/** Both over one axis, which has the times of both: samples of a long transfer are further apart. */
 function curves(usual: Columns | null, asked: Columns | null, rtt_us: number) {
-  const longer = (usual?.t_us.length ?? 0) > (asked?.t_us.length ?? 0) ? usual : asked;
-  const x = (longer?.t_us ?? []).map((us) => us / 1e6);
+  const times = [...new Set([...(usual?.t_us ?? []), ...(asked?.t_us ?? [])])].sort((a, b) => a - b);
   const line = (label: string, of: Columns | null, values: (of: Columns) => number[], reference: boolean) => {
     const own = of ? values(of) : [];
-    return { label, reference, values: x.map((_, place) => own[place] ?? null) };
+    const at = new Map(of?.t_us.map((us, place) => [us, own[place] ?? null]));
+    return { label, reference, values: times.map((us) => at.get(us) ?? null) };
   };
   const both = (values: (of: Columns) => number[]) => [line("these settings", asked, values, false), line("the usual ones", usual, values, true)];
-  return { x, rate: both((of) => rates(of.t_us, of.bytes, Math.max(rtt_us, windowOf(of.rtt)))), cwnd: both((of) => of.snd_cwnd.map((bytes) => bytes / 1024)) };
+  return { x: times.map((us) => us / 1e6), rate: both((of) => rates(of.t_us, of.bytes, Math.max(rtt_us, windowOf(of.rtt)))), cwnd: both((of) => of.snd_cwnd.map((bytes) => bytes / 1024)) };
 }

@@ -426,3 +426,21 @@ fn settings_that_no_row_of_the_table_has_are_told_without_the_error_that_is_know
         assert_eq!(written.get("least_gain").is_some(), is_buffer, "{written}");
     }
 }
+
+#[test]
+fn samples_of_a_transfer_of_minutes_reach_its_end_and_are_evenly_spread() {
+    let link = LinkRequest { rtt: Duration::from_millis(100), ..LinkRequest::of(BitsPerSecond(64_000)) };
+    let request =
+        PredictRequest { size: Some(Bytes(2_000_000)), samples: true, ..PredictRequest::of(PathRequest::Link(link)) };
+    let answer =
+        predict(&PredictRequest { set: vec!["rwin=65536".parse().unwrap()], ..request }, &Cancel::new()).unwrap();
+    for arm in &answer.arms {
+        let samples = arm.samples.as_ref().unwrap();
+        let (times, end) = (&samples.t_us, arm.completion_us.unwrap());
+        assert!(end > 200_000_000 && (1_000..=2_000).contains(&times.len()), "{end} {}", times.len());
+        let step = times[1] - times[0];
+        assert!(times.windows(2).all(|pair| pair[1].abs_diff(pair[0] + step) <= 1), "{step}");
+        assert!(times.last().unwrap() + 2 * step > end, "{:?} of {end}", times.last());
+        assert!(*samples.bytes.last().unwrap() > 1_960_000, "{:?}", samples.bytes.last());
+    }
+}
