@@ -20,9 +20,10 @@ pub(super) fn export(scenario: &Scenario, folder: &Path) -> ExportedPath {
     let (mut up, mut down) = (OneWay::of(scenario, true), OneWay::of(scenario, false));
     let mut exported = ExportedPath::default();
     let mut command = String::new();
-    let mean = (up.delay + down.delay) / 2;
+    let [delay_up, delay_down] = [&up, &down].map(OneWay::mean_delay);
+    let mean = (delay_up + delay_down) / 2;
     let ms = (mean.as_secs_f64() * 1e3).round() as u64;
-    if up.delay != down.delay || mean != std::time::Duration::from_millis(ms) {
+    if delay_up != delay_down || mean != std::time::Duration::from_millis(ms) {
         exported.missing.push("the delay exactly: mm-delay has whole milliseconds, the same both ways".to_owned());
     }
     let _ = write!(command, "mm-delay {ms}");
@@ -58,7 +59,7 @@ fn lacks(one: &mut OneWay) -> Vec<String> {
     let mut lacks = std::mem::take(&mut one.missing);
     let has = [
         (one.model.is_some(), "the model of loss"),
-        (one.jitter.is_some(), "jitter"),
+        (one.jitter.is_some(), "jitter (its mean is in the delay)"),
         (one.duplicate.get() > 0.0, "duplication"),
         (one.corrupt.get() > 0.0, "corruption"),
     ];

@@ -143,7 +143,10 @@ impl OneWay {
             StageConfig::Loss(model) if self.model.is_none() => self.model = Some(model.clone()),
             StageConfig::Loss(_) => lacks("a second model of loss"),
             StageConfig::Jitter(jitter) if self.jitter.is_none() => self.jitter = Some(jitter.clone()),
-            StageConfig::Jitter(_) => lacks("a second jitter"),
+            StageConfig::Jitter(jitter) => {
+                lacks("a second jitter (its mean became delay)");
+                self.delay = self.delay.saturating_add(jitter.distribution.mean());
+            }
             StageConfig::Duplicate { probability } => self.duplicate = either(self.duplicate, *probability),
             // What the link notices is lost.
             StageConfig::Corrupt { probability, detected: true } => *through *= 1.0 - probability.get(),
@@ -171,6 +174,12 @@ impl OneWay {
         if self.queue.as_ref().is_none_or(|known| mean_rate(&queue.rate) < mean_rate(&known.rate)) {
             self.queue = Some(queue);
         }
+    }
+
+    /// Propagation, with the mean of the jitter.
+    fn mean_delay(&self) -> Duration {
+        let jitter = self.jitter.as_ref().map_or(Duration::ZERO, |jitter| jitter.distribution.mean());
+        self.delay.saturating_add(jitter)
     }
 
     /// Packets of 1500 bytes that the queue holds.
@@ -240,5 +249,50 @@ mod tests {
                 assert_eq!(trace.lines().count() as u64 * 1504 * 8 / last, 10_000, "{name}: bits in a millisecond");
             }
         }
+    }
+
+    /// A link of 100 Mbit/s and 1 ms with a queue of 100 packets, and something more.
+    fn link(more: &str) -> Scenario {
+        let way = format!("{{ rate = \"100mbit\", delay = \"1ms\", queue_packets = 100, {more} }}");
+        let text = format!("title = \"t\"\n[[link]]\nname = \"l\"\nmtu = 1500\ndown = {way}\nup = {way}\n");
+        Scenario::parse("link", &text).unwrap()
+    }
+
+    #[test]
+    fn what_jitter_holds_has_room_in_netems_limit_and_its_mean_is_in_mahimahis_delay() {
+        let model = |model: &str| format!("jitter_model = {{ kind = \"{model} }}");
+        // 100 packets, and as many as 100 Mbit/s carry in 1 ms and the longest jitter: the range's end, the mean and three deviations.
+        for (more, delay, held_ms, round) in [
+            (String::new(), "1ms", 1, 1),
+            ("jitter = \"10ms\"".to_owned(), "31ms 10ms distribution normal", 61, 31),
+            (model("normal\", mean = \"6ms\", deviation = \"3ms\""), "7ms 3ms distribution normal", 16, 7),
+            (model("uniform\", min = \"2ms\", max = \"12ms\""), "8ms 5ms", 13, 8),
+            (model("pareto\", scale = \"2ms\", shape = 2.0, max = \"1s\""), "5ms 4ms distribution pareto", 17, 5),
+        ] {
+            let scenario = link(&more);
+            let netem = ExportedPath::new(&scenario, Emulator::Netem, Path::new("."));
+            let limit = 100 + (held_ms * 12_500_u64).div_ceil(1500);
+            let wanted = format!("netem limit {limit} delay {delay} rate ");
+            assert_eq!(netem.script.matches(&wanted).count(), 2, "{wanted}: {}", netem.script);
+            let mahimahi = ExportedPath::new(&scenario, Emulator::Mahimahi, Path::new("."));
+            assert!(mahimahi.script.contains(&format!("\nmm-delay {round} mm-link ")), "{round}: {}", mahimahi.script);
+            assert_eq!(mahimahi.missing.iter().any(|what| what.contains("jitter")), !more.is_empty(), "{mahimahi:?}");
+        }
+    }
+
+    #[test]
+    fn the_mean_of_all_jitter_is_in_the_delay_of_both_emulators() {
+        let two = Scenario::parse("two", &{
+            let way = "{ rate = \"100mbit\", delay = \"1ms\", queue_packets = 100, jitter = \"2ms\" }";
+            let link = |name: &str| format!("[[link]]\nname = \"{name}\"\nmtu = 1500\ndown = {way}\nup = {way}\n");
+            format!("title = \"t\"\n{}{}", link("a"), link("b"))
+        });
+        let netem = ExportedPath::new(&two.unwrap(), Emulator::Netem, Path::new("."));
+        assert_eq!(netem.script.matches(" delay 14ms 2ms ").count(), 2, "two links: {}", netem.script);
+        let leo = Scenario::parse("leo", crate::presets::text("leo-satellite").unwrap()).unwrap();
+        let netem = ExportedPath::new(&leo, Emulator::Netem, Path::new("."));
+        assert_eq!(netem.script.matches(" delay 25ms ").count(), 2, "{}", netem.script);
+        let mahimahi = ExportedPath::new(&leo, Emulator::Mahimahi, Path::new("."));
+        assert!(mahimahi.script.contains("mm-delay 25 "), "{}", mahimahi.script);
     }
 }

@@ -4,6 +4,9 @@ use std::time::Duration;
 use wt_link::{Discipline, Distribution, JitterConfig, LossConfig, RateConfig, WireLen};
 use wt_units::{BitsPerSecond, Bytes};
 
+/// Delays of so many deviations above the mean find room in netem's limit: of a normal distribution one in 740 is longer.
+const DEVIATIONS: u32 = 3;
+
 /// Commands of tc for a router with a device on each side.
 ///
 /// # Source
@@ -54,11 +57,23 @@ fn parameters(one: &mut OneWay) -> String {
     text
 }
 
-/// The queue's packets, and those that are propagating at full rate.
+/// The queue's packets, and those that are held by propagation and jitter at full rate, as far as tc takes it.
 fn limit(one: &OneWay) -> u64 {
     let rate = one.queue.as_ref().map_or(BitsPerSecond(0), |queue| mean_rate(&queue.rate));
-    let flying: Bytes = rate * one.delay;
-    one.queue_packets() + flying.get().div_ceil(1500)
+    let longest = one.jitter.as_ref().map_or(Duration::ZERO, |jitter| longest(&jitter.distribution));
+    let flying: Bytes = rate * one.delay.saturating_add(longest);
+    (one.queue_packets() + flying.get().div_ceil(1500)).min(u32::MAX.into())
+}
+
+/// What jitter adds to a packet's delay in netem, but for few packets: a limit that has room for the mean alone drops packets behind
+/// those that are held for longer, where the path has room in its queue.
+fn longest(distribution: &Distribution) -> Duration {
+    match *distribution {
+        Distribution::Uniform { max, .. } => max,
+        Distribution::Normal { mean, deviation } => mean.saturating_add(deviation.saturating_mul(DEVIATIONS)),
+        // It becomes a table whose deviation is the mean.
+        Distribution::Pareto { .. } => distribution.mean().saturating_mul(1 + DEVIATIONS),
+    }
 }
 
 fn ms(time: Duration) -> String {
