@@ -518,14 +518,16 @@ fn loss(report: &ConnectionReport, end: End, repair: f64) -> Finding {
             format!("{again} of {} were retransmitted ({:.1} %)", sent.data_packets, own.retransmission_rate * 100.0)
         }
     };
+    let time = match report.only_seen() {
+        Some(_) => {
+            format!("how long repairs took would stand in the {}'s ACKs, which weren't captured", end.other().name())
+        }
+        None => format!("{} went by while losses were repaired", percent(repair)),
+    };
     Finding {
         end: Culprit::Path,
         reason: Reason::Loss,
         weight: repair.max(own.retransmission_rate).max(0.01),
-        text: format!(
-            "Packets of the {} got lost, {place}: {what}, and {} went by while losses were repaired.",
-            end.name(),
-            percent(repair)
-        ),
+        text: format!("Packets of the {} got lost, {place}: {what}, and {time}.", end.name()),
     }
 }

@@ -69,9 +69,9 @@ pub struct Shares {
     pub client_zero_window_us: u64,
     /// The server's window was closed, µs.
     pub server_zero_window_us: u64,
-    /// Losses of the client's data were repaired, µs.
+    /// Losses of the client's data were repaired, µs. Where only its packets were captured: silences before what it retransmitted.
     pub client_repair_us: u64,
-    /// Losses of the server's data were repaired, µs.
+    /// Losses of the server's data were repaired, µs. Where only its packets were captured: silences before what it retransmitted.
     pub server_repair_us: u64,
     /// Nothing was under way as seen here until the client sent: its program had nothing to say, if nothing got lost before it
     /// came here, µs.

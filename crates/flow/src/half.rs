@@ -535,10 +535,11 @@ impl Half {
         }
     }
 
-    /// The clock was set back: times before don't count any more.
+    /// The clock was set back: times before don't count any more, and until when a loss was repaired isn't known.
     pub(crate) fn measure_from(&mut self, now: u64) {
         self.measured_from_ns = now;
         self.stamps.clear();
+        self.recovery = None;
     }
 
     /// Whether a timestamp that the other end echoes is one of this end's from before the ACK behind which nothing was under way.

@@ -41,7 +41,8 @@ impl Half {
             self.counts.out_of_order += 1;
             return;
         }
-        self.recovery = Some(next);
+        // What ends it is an ACK: nothing does where the other end's packets weren't captured.
+        self.recovery = (rev.counts.packets > 0).then_some(next);
         self.counts.retransmissions += 1;
         self.counts.data_retransmissions += u64::from(s.len > 0);
         self.counts.bytes_retransmitted += u64::from(bytes_between(s.seq, end));

@@ -144,3 +144,54 @@ fn a_clock_that_is_set_back_costs_no_time_and_no_rtt() {
     let late = timed(&packets, |n, at| Some(HOUR + at - if n % 7 == 3 { 15 * MS } else { 0 }));
     assert_eq!(late.packets.set_back, 0);
 }
+
+/// Forty round trips at the server with ten segments each, one of which is lost in every fourth and retransmitted when the round trip is over.
+/// ACKs stand `late_ns` behind their place in the file.
+fn lossy(late_ns: u64) -> Vec<Packet> {
+    let rtt = 40 * MS;
+    let mut packets: Vec<(u64, Packet)> = asked(rtt).into_iter().map(|packet| (packet.at_ns, packet)).collect();
+    let (mut at, mut seq) = (2 * rtt, 5001);
+    for round in 0..40 {
+        for n in 0..10 {
+            let sent = at + u64::from(n) * 100_000;
+            packets.push((sent, packet(sent, false, ACK, seq + n * 1000, 1101, 1000)));
+            let is_lost = round % 4 == 2;
+            if !is_lost || n < 3 {
+                packets.push((sent + rtt + late_ns, packet(sent + rtt, true, ACK, 1101, seq + (n + 1) * 1000, 0)));
+            } else if n > 3 {
+                let again = packet(sent + rtt, true, ACK, 1101, seq + 3000, 0).sack(seq + 4000, seq + (n + 1) * 1000);
+                packets.push((sent + rtt + late_ns, again));
+            }
+        }
+        if round % 4 == 2 {
+            at += rtt + MS;
+            packets.push((at, packet(at, false, ACK, seq + 3000, 1101, 1000)));
+            packets.push((at + rtt + late_ns, packet(at + rtt, true, ACK, 1101, seq + 10_000, 0)));
+        }
+        at += rtt + MS;
+        seq += 10_000;
+    }
+    packets.sort_by_key(|(place, _)| *place);
+    packets.into_iter().map(|(_, packet)| packet).collect()
+}
+
+#[test]
+fn a_repair_whose_end_is_not_in_the_capture_does_not_go_on() {
+    let both = lossy(0);
+    let whole = only(&both);
+    let part = |report: &ConnectionReport| report.time.server_repair_us as f64 / report.duration_us as f64;
+    assert!((0.1..0.3).contains(&part(&whole)), "{:?}", whole.time);
+    assert!(whole.blame.text.contains("% of the time went by while losses were repaired"), "{}", whole.blame.text);
+    // Of one direction alone the retransmissions are told, and no share of the time.
+    let sent: Vec<Packet> = both.into_iter().filter(|packet| !packet.from_client).collect();
+    let half = only(&sent);
+    assert_eq!((half.server.sent.retransmissions, half.blame.reason), (10, Reason::Loss));
+    assert!(part(&half) < 0.3, "{:?}", half.time);
+    let wanted = "10 of 410 were retransmitted (2.4 %), and how long repairs took would stand in the client's ACKs";
+    assert!(half.blame.text.contains(wanted) && !half.blame.text.contains("of the time"), "{}", half.blame.text);
+    // ACKs that stand behind later packets of the other end.
+    let unsorted = timed(&lossy(200 * MS), |_, at| Some(HOUR + at));
+    let report = &unsorted.connections[0];
+    assert!(unsorted.packets.set_back > 10 && part(report) < 0.3, "{:?}", report.time);
+    assert_eq!(report.server.sent.retransmissions, 10);
+}
