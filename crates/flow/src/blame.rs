@@ -26,6 +26,12 @@ pub(crate) fn judged(connection: &Connection, number: u64) -> ConnectionReport {
         report.blame = Blame { text, ..Blame::default() };
         return report;
     }
+    if report.looks_joined {
+        let text = "This looks like two captures in one: nearly all of its packets stand in it twice. What looks retransmitted are the \
+                    same packets at another place: analyse each capture by itself.";
+        report.blame = Blame { text: text.to_owned(), ..Blame::default() };
+        return report;
+    }
     report.blame = blame(&report, connection.half(End::Client).rst, connection.half(End::Server).rst);
     report
 }

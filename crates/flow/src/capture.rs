@@ -307,6 +307,13 @@ fn warnings(analysis: &Analysis) -> Vec<String> {
             packets.copies
         ));
     }
+    if packets.far_copies > 0 {
+        warnings.push(format!(
+            "{} of these copies come from another place of capture, far away (files that were joined): each packet counts where it passes \
+             first, mostly at its sender; for figures of one place analyse its capture by itself",
+            packets.far_copies
+        ));
+    }
     let one_way = analysis.connections.iter().filter(|connection| connection.only_seen().is_some()).count();
     if one_way > 0 {
         warnings.push(format!(

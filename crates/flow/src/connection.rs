@@ -17,6 +17,9 @@ use wt_wire::TcpFlags;
 /// RFC 6298 section 2.1: what a sender waits for an ACK before it has measured an RTT; its appendix A: longer ones are rare.
 const LONGEST_LOOP_NS: u64 = 1_000_000_000;
 
+/// Packets that came again as they were, after which it isn't by chance.
+const FEWEST_AGAIN: u64 = 10;
+
 /// One of the two ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -198,6 +201,19 @@ impl Connection {
     /// Payload of both ends, each byte once.
     pub(crate) fn bytes(&self) -> u64 {
         self.halves.iter().map(Half::unique_bytes).sum()
+    }
+
+    /// Whether copies of its packets come from a place so far away that files were joined.
+    pub(crate) fn has_far_copies(&self) -> bool {
+        self.halves.iter().any(|half| half.lately.is_afar())
+    }
+
+    /// Whether nearly all that takes numbers came twice as the very same packet, SYNs included, and nothing else tells the places apart.
+    pub(crate) fn looks_joined(&self) -> bool {
+        let sum = |of: fn(&Half) -> u64| self.halves.iter().map(of).sum::<u64>();
+        let (again, all) = (sum(|half| half.same_again), sum(|half| half.counts.data_packets));
+        let are_syns_twice = self.halves.iter().all(|half| half.isn.is_none() || half.counts.syn_retransmissions > 0);
+        again >= FEWEST_AGAIN && again * 5 >= all * 2 && are_syns_twice
     }
 
     /// Whether nothing but stragglers can come.

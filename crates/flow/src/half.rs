@@ -8,7 +8,7 @@
 mod retransmission;
 
 use self::retransmission::RecentRetransmissions;
-use crate::copies::{CopyHints, Lately};
+use crate::copies::Lately;
 use crate::counts::{Counts, Offer};
 use crate::over_time::OverTime;
 use crate::packet::{MOST_SACKS, Segment};
@@ -34,6 +34,9 @@ struct SentSegment {
     at_ns: u64,
     stamp: Option<u32>,
     packet_len: u32,
+    /// What of its identification fits, and the hops that it had to go.
+    ident: u8,
+    hops: u8,
     times: u8,
     /// It was retransmitted in smaller pieces.
     shrunk: bool,
@@ -132,31 +135,12 @@ pub(crate) struct Half {
     pub(crate) last_data_ns: u64,
     /// Behind bytes that it had sent, as its last ACK says, and that didn't come here.
     unseen_until: Option<Seq>,
-    lately: Lately,
+    pub(crate) lately: Lately,
+    /// Segments that came again as the very same packet, by all that tells one from a retransmission.
+    pub(crate) same_again: u64,
 }
 
 impl Half {
-    /// Whether this segment of this end was captured a moment ago.
-    pub(crate) fn is_copy(&mut self, rev: &Self, s: &Segment, now: u64, rtt_ns: Option<u64>) -> bool {
-        let takes_numbers = s.len > 0 || s.flags.has_any(TcpFlags::SYN | TcpFlags::FIN);
-        let is_new = if takes_numbers {
-            self.next.is_none_or(|next| next.is_before(s.end()))
-        } else {
-            self.ack.is_none_or(|ack| ack.is_before(s.ack))
-        };
-        let apart = if is_new || takes_numbers {
-            None
-        } else {
-            self.lately.apart(self.numbered(), (&rev.lately, rev.numbered()))
-        };
-        self.lately.is_copy(s, now, is_new, CopyHints { before: self.counts.packets, apart, rtt_ns })
-    }
-
-    /// Its packets that took numbers, about.
-    fn numbered(&self) -> u64 {
-        self.counts.data_packets + u64::from(self.isn.is_some()) + u64::from(self.fin)
-    }
-
     /// A segment of this end; `rev` is the other one. `first_rtt_ns` is that of the handshake, `back_ns` the time from
     /// here to this end and back, and `room` how many more segments may wait for their ACKs in the whole table.
     pub(crate) fn sent(&mut self, rev: &mut Self, s: &Segment, now: u64, known: &KnownTimes, room: &mut usize) {

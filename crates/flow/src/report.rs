@@ -34,6 +34,9 @@ pub struct Packets {
     pub cut_in_ip: u64,
     /// TCP that was captured twice; each counts once.
     pub copies: u64,
+    /// Of these, those of connections that were captured at places far apart: files were joined.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub far_copies: u64,
     /// Packets that the filter left out.
     pub filtered_out: u64,
     /// Packets whose time the capture doesn't tell.
@@ -44,6 +47,11 @@ pub struct Packets {
     pub unsorted: u64,
     /// Connections that had been given up to bound memory, and were taken up again.
     pub taken_up_again: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands it over so")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// All that can be said of the packets.
@@ -250,6 +258,9 @@ pub struct ConnectionReport {
     pub blame: Blame,
     /// Its state was given up once to bound memory: figures are of the time since.
     pub interrupted: bool,
+    /// Nearly all of its packets came twice, long after each other.
+    #[serde(skip)]
+    pub(crate) looks_joined: bool,
     /// What it ended in.
     #[serde(skip)]
     pub(crate) silence: Option<LastSilence>,
@@ -312,6 +323,7 @@ impl ConnectionReport {
             time: connection.shares(),
             blame: Blame::default(),
             interrupted: connection.interrupted,
+            looks_joined: connection.looks_joined(),
             silence: connection.last_silence(),
             tail_us: connection.tail_ns.map(|ns| ns / 1000),
         };

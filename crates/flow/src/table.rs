@@ -207,6 +207,7 @@ impl Tracker {
                 followed.touched = self.counts.all;
                 let counts = followed.connection.segment(s, at_ns, &mut self.room);
                 self.counts.copies += u64::from(!counts);
+                self.counts.far_copies += u64::from(!counts && followed.connection.has_far_copies());
                 return;
             }
             known => known.is_some(),

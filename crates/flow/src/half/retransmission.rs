@@ -1,10 +1,11 @@
-//! What an end sends that doesn't go on where it ended: it was sent before, or overtaken on the way.
+//! What an end sends that doesn't go on where it ended: it was captured before, sent before, or overtaken on the way.
 
 use super::{Half, KnownTimes, MOST_OUTSTANDING, SentSegment};
+use crate::copies::CopyHints;
 use crate::packet::Segment;
 use std::collections::VecDeque;
 use std::ops::Range;
-use wt_wire::Seq;
+use wt_wire::{Seq, TcpFlags};
 
 /// An answer to a gap comes by so much later than the time from here to its sender and back, at the most.
 const FAST_NS: u64 = 20_000_000;
@@ -29,6 +30,28 @@ struct Retransmission {
 }
 
 impl Half {
+    /// Whether this segment of this end was captured a moment ago, or at another place that the path takes it to.
+    pub(crate) fn is_copy(&mut self, rev: &Self, s: &Segment, now: u64, rtt_ns: Option<u64>) -> bool {
+        let takes_numbers = s.len > 0 || s.flags.has_any(TcpFlags::SYN | TcpFlags::FIN);
+        let is_new = if takes_numbers {
+            self.next.is_none_or(|next| next.is_before(s.end()))
+        } else {
+            self.ack.is_none_or(|ack| ack.is_before(s.ack))
+        };
+        let apart = if is_new || takes_numbers {
+            None
+        } else {
+            self.lately.apart(self.numbered(), (&rev.lately, rev.numbered()))
+        };
+        self.lately.is_copy(s, now, is_new, CopyHints { before: self.counts.packets, apart, rtt_ns })
+            || takes_numbers && !is_new && self.is_far_copy(s, now)
+    }
+
+    /// Its packets that took numbers, about.
+    fn numbered(&self) -> u64 {
+        self.counts.data_packets + u64::from(self.isn.is_some()) + u64::from(self.fin)
+    }
+
     /// A segment with data that doesn't go on where the last one ended was sent before, or was overtaken.
     pub(super) fn classify(&mut self, rev: &Self, s: &Segment, now: u64, known: &KnownTimes) {
         let Some(next) = self.next.filter(|next| s.seq.is_before(*next)) else { return };
@@ -149,6 +172,17 @@ impl Half {
         first..first + common.count()
     }
 
+    /// Whether a segment that waits for its ACK is this very packet, at a place with other hops to go.
+    fn is_far_copy(&mut self, s: &Segment, now: u64) -> bool {
+        let stamp = s.timestamps.map(|(value, _)| value);
+        let is_told = s.ident != 0 || stamp.is_some();
+        let is_same = |sent: &SentSegment| {
+            sent.seq == s.seq && sent.end == s.end() && sent.ident == part_of(s.ident) && sent.stamp == stamp
+        };
+        let sent = self.outstanding.get(self.beyond(s)).copied().filter(|sent| is_told && is_same(sent));
+        sent.is_some_and(|sent| self.lately.is_far_copy(s, sent.hops, now.saturating_sub(sent.at_ns)))
+    }
+
     /// Keeps a segment until it is acknowledged; what of it waits already is noted as sent again.
     pub(super) fn keep(&mut self, s: &Segment, now: u64, room: &mut usize) {
         let end = s.end();
@@ -157,7 +191,8 @@ impl Half {
             self.largest_segment = self.largest_segment.max(s.len);
         }
         let stamp = s.timestamps.map(|(value, _)| value);
-        let new = SentSegment { seq: s.seq, end, at_ns: now, stamp, packet_len: s.packet_len, times: 1, shrunk: false };
+        let (seq, packet_len, ident, hops) = (s.seq, s.packet_len, part_of(s.ident), s.hops);
+        let new = SentSegment { seq, end, at_ns: now, stamp, packet_len, ident, hops, times: 1, shrunk: false };
         // A probe of a closed window waits beyond what counts as sent.
         let sent_until = self.outstanding.back().map(|last| last.end).into_iter().chain(self.next).reduce(later);
         let Some(next) = sent_until.filter(|next| s.seq.is_before(*next)) else {
@@ -166,6 +201,10 @@ impl Half {
         let places = self.overlapping(s.seq, end);
         for sent in self.outstanding.range_mut(places.clone()) {
             if sent.seq == s.seq {
+                let is_same = sent.times == 1 && sent.end == end && sent.stamp == stamp && sent.ident == ident;
+                // Without identification and timestamp a retransmission is no other, but if even its SYN came again.
+                let is_sure = s.ident != 0 || stamp.is_some() || self.counts.syn_retransmissions > 0;
+                self.same_again += u64::from(is_same && is_sure);
                 sent.times = sent.times.saturating_add(1);
                 sent.shrunk |= end.is_before(sent.end);
             } else {
@@ -219,6 +258,12 @@ impl Half {
         *room -= 1;
         self.outstanding.push_back(sent);
     }
+}
+
+/// An identification in a byte; of 256 that differ one has the same.
+fn part_of(ident: u16) -> u8 {
+    let [high, low] = ident.to_be_bytes();
+    high ^ low
 }
 
 fn earlier(a: Seq, b: Seq) -> Seq {
