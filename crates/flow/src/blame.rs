@@ -54,8 +54,21 @@ fn blame(report: &ConnectionReport, client_reset: bool, server_reset: bool) -> B
     findings.sort_by(|a, b| b.weight.total_cmp(&a.weight));
     match findings.first() {
         Some(first) => Blame { end: first.end, reason: first.reason, text: first.text.clone(), findings },
-        None => Blame { text: nothing(report), ..Blame::default() },
+        None => Blame { text: hole(report).unwrap_or_else(|| nothing(report)), ..Blame::default() },
     }
+}
+
+/// Where the capture lacks what was under way for as long as would be told.
+fn hole(report: &ConnectionReport) -> Option<String> {
+    let part = share(report, report.hole_us);
+    (part >= IDLE).then(|| {
+        let [client, server] = [&report.client, &report.server].map(|end| end.bytes_unseen);
+        format!(
+            "What held it back for {} can't be told: packets of that time aren't in the capture, though numbers and ACKs say that they passed \
+             ({client} bytes of the client, {server} of the server).",
+            percent(part)
+        )
+    })
 }
 
 fn nothing(report: &ConnectionReport) -> String {

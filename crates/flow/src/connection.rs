@@ -1,7 +1,9 @@
 //! One connection: its two halves, its handshake, and where its time went.
 
+mod holes;
 mod silence;
 
+use self::holes::DoubtfulPause;
 pub(crate) use self::silence::LastSilence;
 use self::silence::{HangUp, SilenceEnd};
 use crate::clock::Clock;
@@ -62,7 +64,8 @@ impl End {
 pub struct Shares {
     /// Until the handshake was complete, µs.
     pub handshake_us: u64,
-    /// Data under way, nothing in particular holding it back: the path and the congestion window, µs.
+    /// Data under way, nothing in particular holding it back: the path and the congestion window, µs. Also times of which the capture lacks
+    /// what was under way.
     pub under_way_us: u64,
     /// The sender had used up the client's receive window, µs.
     pub client_window_us: u64,
@@ -97,6 +100,8 @@ struct Nanoseconds {
     idle: [u64; 2],
     /// A part of what is under way: perhaps it was idle.
     unsure: [u64; 2],
+    /// Another part: it isn't in the capture.
+    hole: u64,
     ending: u64,
 }
 
@@ -127,6 +132,7 @@ pub(crate) struct Connection {
     request_at_ns: Option<u64>,
     pub(crate) answers: crate::samples::Sample,
     time: Nanoseconds,
+    doubtful: Option<DoubtfulPause>,
     /// Whose payload came last.
     pub(crate) spoke_last: Option<End>,
     /// Who ended it after the last payload, while nothing was under way.
@@ -166,6 +172,7 @@ impl Connection {
             request_at_ns: None,
             answers: crate::samples::Sample::default(),
             time: Nanoseconds::default(),
+            doubtful: None,
             spoke_last: None,
             hung_up: None,
             tail_ns: None,
@@ -265,9 +272,11 @@ impl Connection {
             back_ns: self.loop_ns(end).unwrap_or(0),
             forth_ns: self.loop_ns(end.other()).unwrap_or(0),
         };
+        let unseen_before = self.half(end).counts.acked_unseen;
         let [client, server] = &mut self.halves;
         let (forward, reverse) = if end == End::Client { (client, server) } else { (server, client) };
         forward.sent(reverse, s, now, &known, room);
+        self.resolve_pause(end, s, unseen_before);
         self.answer(end, s, now, is_keep_alive);
         self.last_ns = now;
         true
@@ -354,6 +363,11 @@ impl Connection {
     /// sends then comes here later still: of that time it isn't idle. If what comes echoes an older timestamp than that ACK's, it
     /// was sent before the ACK was there, however long it took; and if it was acknowledged here already, the ACK got lost.
     fn spend_quiet(&mut self, gap: u64, by: End, s: &Segment, is_keep_alive: bool) {
+        if self.acknowledges_unseen(by, s) {
+            let whole = gap + std::mem::take(&mut self.time.ending);
+            self.hung_up = None;
+            return self.spend_hole(whole);
+        }
         if s.len == 0 || is_keep_alive {
             self.time.ending += gap;
             self.hang_up(by, s);
@@ -378,6 +392,7 @@ impl Connection {
             self.time.under_way += travel;
         }
         self.time.idle[by.index()] += whole - travel;
+        self.doubt_pause(by, s, whole - travel);
     }
 
     /// Notes who ends a silence. Of several the one after most of it counts: who sends nothing more may close its direction at once.

@@ -6,6 +6,7 @@
 //! Wireshark User's Guide, section 7.5 "TCP Analysis".
 
 mod retransmission;
+mod unseen;
 
 use self::retransmission::RecentRetransmissions;
 use crate::copies::Lately;
@@ -100,6 +101,9 @@ pub(crate) struct Half {
     recent: Option<Box<RecentRetransmissions>>,
     /// Payload that passed here before, bytes.
     repeated: u64,
+    /// The number of its first segment here, and payload behind it that was acknowledged and never passed, bytes.
+    first: Option<Seq>,
+    pub(crate) unseen_bytes: u64,
     /// Not all that waits for its ACK is known.
     overflowed: bool,
     /// Behind the highest byte seen when a retransmission was last seen: until it is acknowledged, losses are repaired.
@@ -147,6 +151,9 @@ impl Half {
         let syn = s.has(TcpFlags::SYN);
         let control = s.flags.has_any(TcpFlags::SYN | TcpFlags::FIN | TcpFlags::RST);
         self.count(s);
+        if !s.has(TcpFlags::RST) {
+            self.first.get_or_insert(s.seq);
+        }
         // Neither carries anything but what comes again, or none of it.
         let is_payload = s.len > 1 || s.len == 1 && !self.is_keep_alive(s) && !self.is_window_probe(rev, s);
         self.counts.data_packets += u64::from(is_payload);
@@ -433,11 +440,12 @@ impl Half {
         let advanced = self.ack.is_none_or(|ack| ack.is_before(s.ack));
         // Everything up to here was acknowledged; what follows must have been seen.
         let mut covered = self.ack.filter(|_| rev.next.is_some() && !rev.overflowed);
-        let mut unseen = false;
+        let (mut unseen, mut missing) = (false, 0);
         while let Some(sent) = rev.outstanding.front().copied().filter(|sent| !s.ack.is_before(sent.end)) {
             rev.outstanding.pop_front();
             *room += 1;
             unseen |= covered.is_some_and(|covered| covered.is_before(sent.seq));
+            missing += rev.missing(covered, sent.seq);
             covered = covered.map(|covered| if covered.is_before(sent.end) { sent.end } else { covered });
             rev.passed(&sent);
             if rev.next == Some(sent.seq) && sent.end.since(sent.seq) == 1 {
@@ -469,6 +477,7 @@ impl Half {
             rev.outstanding.front().map_or(s.ack, |sent| if sent.seq.is_before(s.ack) { sent.seq } else { s.ack });
         if advanced && (unseen || covered.is_some_and(|covered| covered.is_before(reached))) {
             self.counts.acked_unseen += 1;
+            rev.unseen_bytes += missing + rev.missing_at_end(covered, reached);
         }
         if rev.recovery.is_some_and(|until| !s.ack.is_before(until)) {
             rev.recovery = None;
@@ -541,12 +550,6 @@ impl Half {
     /// Whether it says that something is missing.
     pub(crate) fn reports_a_gap(&self) -> bool {
         self.sack_count > 0 || self.duplicates >= 3
-    }
-
-    /// Bytes that it had sent, as its last ACK says, and that neither came here nor were acknowledged by the other end.
-    pub(crate) fn unseen(&self, rev: &Self) -> u32 {
-        let (Some(until), Some(ack)) = (self.unseen_until, rev.ack) else { return 0 };
-        u32::try_from(until.since(ack)).unwrap_or(0)
     }
 
     /// Payload that was sent at least once, bytes; of a stream of more than 4 GiB that, too.

@@ -185,6 +185,9 @@ pub struct EndReport {
     pub address: SocketAddr,
     /// Payload that it sent, each byte once, bytes.
     pub bytes: u64,
+    /// Payload beyond that which was acknowledged and isn't in the capture, bytes.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub bytes_unseen: u64,
     /// That over the duration of the connection, bit/s.
     pub goodput_bps: f64,
     /// What it sent.
@@ -258,6 +261,9 @@ pub struct ConnectionReport {
     pub blame: Blame,
     /// Its state was given up once to bound memory: figures are of the time since.
     pub interrupted: bool,
+    /// How long the capture lacks what was under way, while nothing else was, µs.
+    #[serde(skip)]
+    pub(crate) hole_us: u64,
     /// Nearly all of its packets came twice, long after each other.
     #[serde(skip)]
     pub(crate) looks_joined: bool,
@@ -323,6 +329,7 @@ impl ConnectionReport {
             time: connection.shares(),
             blame: Blame::default(),
             interrupted: connection.interrupted,
+            hole_us: connection.hole_us(),
             looks_joined: connection.looks_joined(),
             silence: connection.last_silence(),
             tail_us: connection.tail_ns.map(|ns| ns / 1000),
@@ -395,6 +402,7 @@ fn end_report(connection: &Connection, end: End) -> EndReport {
     EndReport {
         address: if end == End::Client { connection.client } else { connection.server },
         bytes,
+        bytes_unseen: own.unseen_bytes,
         goodput_bps: if seconds > 0.0 { bytes as f64 * 8.0 / seconds } else { 0.0 },
         sent: own.counts,
         retransmission_rate: own.counts.data_retransmissions as f64 / own.counts.data_packets.max(1) as f64,

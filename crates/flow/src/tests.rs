@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 mod copies;
 mod echoes;
+mod holes;
 mod order;
 mod partial;
 mod quiet;

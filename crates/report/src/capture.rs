@@ -82,6 +82,13 @@ fn about_end(c: &ConnectionReport, end: End, lines: &mut Vec<String>) {
         }
     ));
     let mut parts = Vec::new();
+    if own.bytes_unseen > 0 && c.duration_us > 0 && c.without_time == 0 {
+        let mbps = (own.bytes + own.bytes_unseen) as f64 * 8.0 / c.duration_us as f64;
+        parts.push(format!(
+            "{} bytes more were acknowledged that aren't in the capture: with them {mbps:.2} Mbit/s",
+            own.bytes_unseen
+        ));
+    }
     parts.extend(own.rtt.as_ref().map(|rtt| format!("RTT to it {}", spread(rtt))));
     parts.extend(own.ack_delay.as_ref().map(delay));
     parts.push(window(own, c.without_time == 0));
