@@ -3,6 +3,8 @@
 //! Every finding has a weight: the share of the connection's time that it cost, or 1 and more where nothing works at all.
 //! The heaviest is the verdict, the others are told beside it.
 
+mod marks;
+
 use crate::connection::{Connection, End};
 use crate::finding::{Blame, Culprit, Finding, Reason};
 use crate::report::{ConnectionReport, EndReport, Position, State};
@@ -44,6 +46,7 @@ fn blame(report: &ConnectionReport, client_reset: bool, server_reset: bool) -> B
     for end in [End::Client, End::Server] {
         receiver(report, end, &mut findings);
         sender(report, end, &mut findings);
+        findings.extend(marks::marks(report, end));
         let reset = if end == End::Client { client_reset } else { server_reset };
         let lost = report.end(end.other()).most_in_flight > 0;
         if reset && report.state == State::Reset && lost && report.time.ending_us < report.duration_us / 2 {
@@ -176,6 +179,11 @@ fn name(report: &ConnectionReport, end: End) -> String {
 
 fn share(report: &ConnectionReport, us: u64) -> f64 {
     if report.duration_us == 0 { 0.0 } else { us as f64 / report.duration_us as f64 }
+}
+
+/// A part of a number, 0 of none.
+fn share_of(part: u64, of: u64) -> f64 {
+    part as f64 / of.max(1) as f64
 }
 
 fn percent(share: f64) -> String {

@@ -38,6 +38,8 @@ pub enum Reason {
     ReceiveWindow,
     /// Packets got lost.
     Loss,
+    /// A queue marked packets with congestion (ECN) instead of dropping them.
+    Marks,
     /// Packets overtook each other.
     Reordering,
     /// What had arrived was retransmitted.

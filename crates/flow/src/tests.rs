@@ -6,6 +6,7 @@ use proptest::prelude::*;
 mod copies;
 mod echoes;
 mod holes;
+mod marks;
 mod order;
 mod partial;
 mod quiet;

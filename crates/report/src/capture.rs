@@ -89,6 +89,13 @@ fn about_end(c: &ConnectionReport, end: End, lines: &mut Vec<String>) {
             own.bytes_unseen
         ));
     }
+    let packets = |number: u64| counted(number as usize, "packet");
+    if sent.ce_marks > 0 {
+        parts.push(format!("{} of it came with a mark of congestion (CE)", packets(sent.ce_marks)));
+    }
+    if sent.ece > 0 {
+        parts.push(format!("marks of congestion are echoed by {} of it (ECE)", packets(sent.ece)));
+    }
     parts.extend(own.rtt.as_ref().map(|rtt| format!("RTT to it {}", spread(rtt))));
     parts.extend(own.ack_delay.as_ref().map(delay));
     parts.push(window(own, c.without_time == 0));
