@@ -322,7 +322,10 @@ fn warnings(analysis: &Analysis) -> Vec<String> {
         ));
     }
     if packets.fragments > 0 {
-        warnings.push(format!("{} packets were fragments, which aren't put together", packets.fragments));
+        warnings.push(match packets.fragments {
+            1 => "1 packet was a fragment, which isn't put together".to_owned(),
+            many => format!("{many} packets were fragments, which aren't put together"),
+        });
     }
     let sides = analysis.connections.iter().flat_map(|c| [&c.client, &c.server]);
     let joined: u64 = sides.map(|end| end.sent.super_packets).sum();
@@ -335,14 +338,15 @@ fn warnings(analysis: &Analysis) -> Vec<String> {
     let gaps: u64 = analysis.connections.iter().map(|c| c.client.sent.acked_unseen + c.server.sent.acked_unseen).sum();
     if gaps > 0 {
         warnings.push(format!(
-            "{gaps} ACKs are of data that isn't in the capture: it lost packets, or they went another way"
+            "{} of data that isn't in the capture: it lost packets, or they went another way",
+            if gaps == 1 { "1 ACK is".to_owned() } else { format!("{gaps} ACKs are") }
         ));
     }
     if analysis.connections_left_out > 0 {
-        warnings.push(format!(
-            "{} connections with little payload aren't told one by one: --connections N",
-            analysis.connections_left_out
-        ));
+        warnings.push(match analysis.connections_left_out {
+            1 => "1 connection with little payload isn't told one by one: --connections N".to_owned(),
+            many => format!("{many} connections with little payload aren't told one by one: --connections N"),
+        });
     }
     warnings
 }
