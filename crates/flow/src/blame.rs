@@ -75,6 +75,13 @@ fn hole(report: &ConnectionReport) -> Option<String> {
 }
 
 fn nothing(report: &ConnectionReport) -> String {
+    if let (State::Opening, Some(us)) = (report.state, report.given_up_us) {
+        let (waited, server) = (seconds(report.duration_us + us), report.server.address);
+        return format!(
+            "{waited} after the SYN to {server} it was given up to bound memory: before an answer could come. If one came, it is told as \
+             another connection."
+        );
+    }
     if report.state == State::Opening {
         let waited = seconds(report.duration_us + report.tail_us.unwrap_or(0));
         let server = report.server.address;

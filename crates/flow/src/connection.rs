@@ -128,6 +128,8 @@ pub(crate) struct Connection {
     pub(crate) too_big_count: u64,
     /// Its state was given up once to bound memory.
     pub(crate) interrupted: bool,
+    /// When its state was given up, if it was.
+    pub(crate) given_up_ns: Option<u64>,
     /// From the end of a request to the first byte of the answer, summed and counted.
     request_at_ns: Option<u64>,
     pub(crate) answers: crate::samples::Sample,
@@ -169,6 +171,7 @@ impl Connection {
             too_big: None,
             too_big_count: 0,
             interrupted: false,
+            given_up_ns: None,
             request_at_ns: None,
             answers: crate::samples::Sample::default(),
             time: Nanoseconds::default(),

@@ -77,7 +77,7 @@ pub struct Analysis {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// The capture ends right behind the SYN, before an answer could come.
+    /// The capture ends right behind the SYN, before an answer could come, or it was given up then to bound memory.
     Opening,
     /// Nobody answered the SYN.
     Unanswered,
@@ -273,6 +273,9 @@ pub struct ConnectionReport {
     /// From its last packet to the end of the capture, µs, if that is known.
     #[serde(skip)]
     pub(crate) tail_us: Option<u64>,
+    /// From its last packet until it was given up to bound memory, µs, if it was.
+    #[serde(skip)]
+    pub(crate) given_up_us: Option<u64>,
 }
 
 impl ConnectionReport {
@@ -333,6 +336,7 @@ impl ConnectionReport {
             looks_joined: connection.looks_joined(),
             silence: connection.last_silence(),
             tail_us: connection.tail_ns.map(|ns| ns / 1000),
+            given_up_us: connection.given_up_ns.map(|ns| ns.saturating_sub(connection.last_ns) / 1000),
         };
         if report.without_time > 0 { report.untimed() } else { report }
     }
@@ -359,6 +363,7 @@ impl ConnectionReport {
             time: Shares::default(),
             silence: None,
             tail_us: None,
+            given_up_us: None,
             ..self
         }
     }

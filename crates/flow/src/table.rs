@@ -3,7 +3,8 @@ use crate::connection::Connection;
 use crate::filter::{Filter, Subject};
 use crate::packet::{ParsedPacket, Segment, is_tunnel, parse};
 use crate::report::{Analysis, ConnectionReport, Packets};
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasher as _, Hash, Hasher};
 use std::net::{IpAddr, SocketAddr};
 use wt_wire::{Protocol, TcpFlags};
@@ -28,7 +29,7 @@ impl Default for Bounds {
 }
 
 /// Two ends, the smaller first, at one place of capture.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Key {
     interface: usize,
     ends: (SocketAddr, SocketAddr),
@@ -64,6 +65,56 @@ struct FollowedConnection {
     touched: u64,
 }
 
+/// Entries of connections that are gone already which are kept before they are cleared out.
+const SPARE: usize = 1024;
+
+/// A connection as it was silent since a packet; it may have been touched later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct SilentConnection {
+    /// The packet that touched it.
+    touched: u64,
+    number: u64,
+    key: Key,
+}
+
+/// Connections by the packet that touched them, the longest silent first. Packets of connections that are followed change nothing here: whoever
+/// takes the first one looks whether it was touched since, and puts it back.
+#[derive(Debug, Default)]
+struct SilentOrder {
+    /// As they began, each once.
+    begun: VecDeque<SilentConnection>,
+    /// Those that were put back.
+    later: BinaryHeap<Reverse<SilentConnection>>,
+}
+
+impl SilentOrder {
+    fn begun(&mut self, connection: SilentConnection) {
+        self.begun.push_back(connection);
+    }
+
+    fn touched_since(&mut self, connection: SilentConnection) {
+        self.later.push(Reverse(connection));
+    }
+
+    fn len(&self) -> usize {
+        self.begun.len() + self.later.len()
+    }
+
+    /// Takes the one whose last known touch is the longest ago.
+    fn longest(&mut self) -> Option<SilentConnection> {
+        match (self.begun.front(), self.later.peek()) {
+            (Some(begun), Some(Reverse(later))) if later < begun => self.later.pop().map(|Reverse(later)| later),
+            (None, _) => self.later.pop().map(|Reverse(later)| later),
+            (Some(_), _) => self.begun.pop_front(),
+        }
+    }
+
+    fn retain(&mut self, is_followed: impl Fn(&SilentConnection) -> bool) {
+        self.begun.retain(&is_followed);
+        self.later.retain(|Reverse(later)| is_followed(later));
+    }
+}
+
 /// Follows the TCP connections of a stream of packets. Takes a bounded amount of memory, whatever comes.
 ///
 /// # Example
@@ -77,8 +128,7 @@ pub struct Tracker {
     bounds: Bounds,
     filter: Option<Filter>,
     followed: HashMap<Key, Box<FollowedConnection>>,
-    /// Connections in the order in which they were touched, each at least once.
-    order: VecDeque<(Key, u64)>,
+    silent: SilentOrder,
     /// Connections that were given up, by a number that stands for their key: with 64 bits hardly two of a million share one.
     remembered: HashSet<u64>,
     told: Vec<ConnectionReport>,
@@ -103,7 +153,7 @@ impl Tracker {
             bounds,
             filter,
             followed: HashMap::new(),
-            order: VecDeque::new(),
+            silent: SilentOrder::default(),
             remembered: HashSet::new(),
             told: Vec::new(),
             left_out: 0,
@@ -221,23 +271,25 @@ impl Tracker {
     /// Begins with the first segment of a connection.
     fn follow(&mut self, key: Key, interface: usize, at_ns: Option<u64>, s: &Segment) {
         while self.followed.len() >= self.bounds.followed.max(1) {
-            let Some((oldest, touched)) = self.order.pop_front() else { break };
-            match self.followed.get(&oldest) {
-                None => {}
-                Some(followed) if followed.touched > touched => self.order.push_back((oldest, followed.touched)),
-                Some(_) => {
-                    if let Some(followed) = self.followed.remove(&oldest) {
-                        if self.remembered.len() < self.bounds.remembered && !followed.connection.is_over() {
-                            self.remembered.insert(self.followed.hasher().hash_one(oldest));
-                        }
-                        self.tell(*followed, None);
-                    }
+            let Some(longest) = self.silent.longest() else { break };
+            let Some(followed) = self.followed.get(&longest.key).filter(|now| now.number == longest.number) else {
+                continue;
+            };
+            if followed.touched > longest.touched {
+                self.silent.touched_since(SilentConnection { touched: followed.touched, ..longest });
+            } else if let Some(mut followed) = self.followed.remove(&longest.key) {
+                if self.remembered.len() < self.bounds.remembered && !followed.connection.is_over() {
+                    self.remembered.insert(self.followed.hasher().hash_one(longest.key));
                 }
+                followed.connection.given_up_ns = Some(self.last_ns);
+                self.tell(*followed, None);
             }
         }
         let mut connection = Connection::new(interface, s);
         let known = self.remembered.remove(&self.followed.hasher().hash_one(key));
-        if !s.has(TcpFlags::SYN) && known {
+        // A SYN that acknowledges nothing opens another one.
+        let goes_on = !s.has(TcpFlags::SYN) || s.has(TcpFlags::ACK);
+        if goes_on && known {
             connection.interrupted = true;
             self.counts.taken_up_again += 1;
         } else {
@@ -245,9 +297,12 @@ impl Tracker {
         }
         connection.segment(s, at_ns, &mut self.room);
         self.number += 1;
-        self.order.push_back((key, self.counts.all));
-        self.followed
-            .insert(key, Box::new(FollowedConnection { connection, number: self.number, touched: self.counts.all }));
+        let (number, touched) = (self.number, self.counts.all);
+        self.silent.begun(SilentConnection { touched, number, key });
+        self.followed.insert(key, Box::new(FollowedConnection { connection, number, touched }));
+        if self.silent.len() > 2 * self.followed.len() + SPARE {
+            self.silent.retain(|silent| self.followed.get(&silent.key).is_some_and(|now| now.number == silent.number));
+        }
     }
 
     /// A connection that isn't followed any more; `until_ns` is when the capture ends, if that is why.
@@ -268,7 +323,7 @@ impl Tracker {
     fn thin(&mut self) {
         let keep = self.bounds.told;
         if self.told.len() > keep {
-            self.told.sort_by_key(|told| (std::cmp::Reverse(told.bytes()), told.number));
+            self.told.sort_by_key(|told| (Reverse(told.bytes()), told.number));
             self.left_out += (self.told.len() - keep) as u64;
             self.told.truncate(keep);
             self.least = self.told.last().map(ConnectionReport::bytes);
@@ -287,6 +342,11 @@ impl Tracker {
         self.followed.len()
     }
 
+    #[cfg(test)]
+    pub(crate) fn remembered_order(&self) -> usize {
+        self.silent.len()
+    }
+
     /// Packets so far that the filter takes.
     #[must_use]
     pub const fn packets(&self) -> u64 {
@@ -300,7 +360,7 @@ impl Tracker {
         // Of a clock that was set back nobody knows how long ago something was.
         let until_ns = (self.counts.set_back == 0).then_some(self.last_ns.max(self.until_ns));
         // Of those with the least nothing has to be computed if they aren't told.
-        rest.sort_by_key(|followed| (std::cmp::Reverse(followed.connection.bytes()), followed.number));
+        rest.sort_by_key(|followed| (Reverse(followed.connection.bytes()), followed.number));
         for followed in rest {
             self.tell(*followed, until_ns);
         }

@@ -4,6 +4,7 @@ use crate::{Analysis, Bounds, ConnectionReport, Culprit, End, Position, Reason, 
 use proptest::prelude::*;
 
 mod copies;
+mod crowd;
 mod echoes;
 mod holes;
 mod marks;

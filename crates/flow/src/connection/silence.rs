@@ -80,10 +80,12 @@ impl Connection {
         (silent_ns > 0).then_some(LastSilence { us: silent_ns / 1000, of_us: of_ns / 1000, after, until, unseen })
     }
 
-    /// Whether there was nothing but one SYN, too short a time before the capture ends for an answer to be missed.
+    /// Whether there was nothing but one SYN, too short a time before the capture ends, or before it was given up, for an answer to be
+    /// missed.
     pub(crate) fn may_still_be_answered(&self) -> bool {
         let begun_ns = self.begun_ns.unwrap_or(self.last_ns);
-        let waited = self.tail_ns.map(|tail| self.last_ns.saturating_sub(begun_ns).saturating_add(tail));
+        let given_up = self.given_up_ns.map(|at| at.saturating_sub(self.last_ns));
+        let waited = self.tail_ns.or(given_up).map(|tail| self.last_ns.saturating_sub(begun_ns).saturating_add(tail));
         self.without_time == 0
             && self.half(End::Client).counts.syn_retransmissions == 0
             && waited.is_some_and(|waited| waited < FIRST_TIMEOUT_NS)
