@@ -4,6 +4,7 @@
 //! The heaviest is the verdict, the others are told beside it.
 
 mod marks;
+mod supply;
 
 use crate::connection::{Connection, End};
 use crate::finding::{Blame, Culprit, Finding, Reason};
@@ -47,6 +48,7 @@ fn blame(report: &ConnectionReport, client_reset: bool, server_reset: bool) -> B
         receiver(report, end, &mut findings);
         sender(report, end, &mut findings);
         findings.extend(marks::marks(report, end));
+        supply::supply(report, end, &mut findings);
         let reset = if end == End::Client { client_reset } else { server_reset };
         let lost = report.end(end.other()).most_in_flight > 0;
         if reset && report.state == State::Reset && lost && report.time.ending_us < report.duration_us / 2 {
@@ -121,7 +123,7 @@ fn nothing(report: &ConnectionReport) -> String {
             end.other().name()
         );
     }
-    quiet_text(report).unwrap_or_else(|| {
+    quiet_text(report).or_else(|| supply::untold(report)).unwrap_or_else(|| {
         "Neither end is to blame: what held it back is the path and the congestion control.".to_owned()
     })
 }

@@ -2,6 +2,7 @@
 
 mod holes;
 mod silence;
+mod supply;
 
 use self::holes::DoubtfulPause;
 pub(crate) use self::silence::LastSilence;
@@ -208,6 +209,11 @@ impl Connection {
         if end == End::Client { client } else { server }
     }
 
+    fn half_mut(&mut self, end: End) -> &mut Half {
+        let [client, server] = &mut self.halves;
+        if end == End::Client { client } else { server }
+    }
+
     /// Payload of both ends, each byte once.
     pub(crate) fn bytes(&self) -> u64 {
         self.halves.iter().map(Half::unique_bytes).sum()
@@ -270,11 +276,12 @@ impl Connection {
         let is_keep_alive = self.half(end).is_keep_alive(s);
         self.spend(now, end, s, is_keep_alive);
         self.handshake(end, s, now);
-        let known = KnownTimes {
-            first_rtt_ns: self.first_rtt_ns,
-            back_ns: self.loop_ns(end).unwrap_or(0),
-            forth_ns: self.loop_ns(end.other()).unwrap_or(0),
-        };
+        let (back, forth) = (self.loop_ns(end), self.loop_ns(end.other()));
+        let known =
+            KnownTimes { first_rtt_ns: self.first_rtt_ns, back_ns: back.unwrap_or(0), forth_ns: forth.unwrap_or(0) };
+        if s.len > 0 && !is_keep_alive {
+            self.supply(end, s, now, (back, forth, known.rtt_ns()));
+        }
         let unseen_before = self.half(end).counts.acked_unseen;
         let [client, server] = &mut self.halves;
         let (forward, reverse) = if end == End::Client { (client, server) } else { (server, client) };
@@ -347,10 +354,12 @@ impl Connection {
         let again = by == sender && half.next.is_some_and(|next| s.len > 0 && s.seq.is_before(next));
         if half.recovery.is_some() || again || self.half(sender.other()).reports_a_gap() {
             self.time.repair[sender.index()] += gap;
+            self.half_mut(sender).supply.lose();
         } else if half.limited {
             self.spend_window(sender.other(), gap);
         } else {
             self.time.under_way += gap;
+            self.half_mut(sender).supply.wait(gap);
         }
     }
 
@@ -380,6 +389,7 @@ impl Connection {
         self.hung_up = None;
         if self.half(by).next.is_some_and(|next| s.seq.is_before(next)) {
             self.time.repair[by.index()] += whole;
+            self.half_mut(by).supply.lose();
             return;
         }
         let is_on_its_way =
@@ -393,6 +403,9 @@ impl Connection {
             self.spend_window(by.other(), travel);
         } else {
             self.time.under_way += travel;
+            if self.spoke_last == Some(by) {
+                self.half_mut(by).supply.wait(travel);
+            }
         }
         self.time.idle[by.index()] += whole - travel;
         self.doubt_pause(by, s, whole - travel);

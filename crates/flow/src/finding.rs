@@ -50,6 +50,10 @@ pub enum Reason {
     Queue,
     /// The program had nothing to send.
     Application,
+    /// No more than a fixed amount was under way, by the sender's own limits: its send buffer, its program, its rate.
+    SendBuffer,
+    /// Small segments waited for the ACK of the one before: Nagle's rule.
+    Nagle,
     /// The connection was reset with data under way.
     Reset,
     /// The path and the congestion window, as it should be.

@@ -5,15 +5,18 @@
 //! # Source
 //! Wireshark User's Guide, section 7.5 "TCP Analysis".
 
+mod known_times;
 mod retransmission;
 mod unseen;
 
+pub(crate) use self::known_times::KnownTimes;
 use self::retransmission::RecentRetransmissions;
 use crate::copies::Lately;
 use crate::counts::{Counts, Offer};
 use crate::over_time::OverTime;
 use crate::packet::{MOST_SACKS, Segment};
 use crate::samples::{Course, Sample};
+use crate::supply::Supply;
 use std::collections::VecDeque;
 use wt_wire::{Ecn, Seq, TcpFlags};
 
@@ -25,6 +28,8 @@ const MOST_STAMPS: usize = 64;
 const MOST_EDGES: usize = 64;
 /// Packets above this are joined segments that no link carries.
 const LARGEST_LINK: u32 = 9216;
+/// Payload of a usual link's packets, bytes.
+const LARGEST_PAYLOAD: u32 = 1460;
 
 /// A segment that waits for its ACK.
 #[derive(Debug, Clone, Copy)]
@@ -88,7 +93,7 @@ pub(crate) struct Half {
     /// Bytes of the other end times ns until this one acknowledged them, and bytes.
     pub(crate) waited: (f64, f64),
     pub(crate) ack: Option<Seq>,
-    ack_at_ns: u64,
+    pub(crate) ack_at_ns: u64,
     duplicates: u32,
     sacks: [(Seq, Seq); MOST_SACKS],
     sack_count: usize,
@@ -142,6 +147,7 @@ pub(crate) struct Half {
     pub(crate) lately: Lately,
     /// Segments that came again as the very same packet, by all that tells one from a retransmission.
     pub(crate) same_again: u64,
+    pub(crate) supply: Supply,
 }
 
 impl Half {
@@ -346,7 +352,11 @@ impl Half {
         {
             let at = rev.stamps.get(place).map_or(now, |(_, at)| *at);
             rev.stamps.drain(..=place);
-            rev.echo.push(now.saturating_sub(at));
+            let took = now.saturating_sub(at);
+            rev.echo.push(took);
+            if s.len > 0 {
+                self.supply.exceed(1, took - rev.echo.min_ns().unwrap_or(0));
+            }
         }
     }
 
@@ -366,7 +376,12 @@ impl Half {
             return;
         }
         if self.stamps.len() >= MOST_STAMPS {
-            self.stamps.pop_front();
+            // Each second one goes: the oldest are the next that are echoed.
+            let mut stays = false;
+            self.stamps.retain(|_| {
+                stays = !stays;
+                stays
+            });
         }
         self.stamps.push_back((value, now));
     }
@@ -464,11 +479,19 @@ impl Half {
             if sent.end == s.ack && is_sample && advanced {
                 let took = now.saturating_sub(sent.at_ns);
                 rev.rtt.push(took);
+                // Two segments are acknowledged at once (RFC 5681 section 4.2).
+                let two = 2 * rev.largest_segment.min(LARGEST_PAYLOAD);
+                if self.ack.is_some_and(|ack| !s.ack.is_before(ack.plus(two))) {
+                    rev.supply.exceed(0, took - rev.rtt.min_ns().unwrap_or(0));
+                }
                 if sent.packet_len > 0 && !s.has(TcpFlags::SYN) && rev.isn.is_none_or(|isn| isn != sent.seq) {
                     self.acks.push(took);
                     self.ack_course.push(now, took);
                 }
             }
+        }
+        if advanced && let Some(next) = rev.next {
+            rev.supply.acknowledged(now, u32::try_from(next.since(s.ack)).unwrap_or(0));
         }
         if rev.outstanding.is_empty() && advanced {
             self.last_stamp = s.timestamps.map(|(value, _)| value);
@@ -520,6 +543,7 @@ impl Half {
         if let Some(since) = self.zero_since_ns {
             self.end_zero(since, now);
         }
+        self.supply.finish();
         for sent in std::mem::take(&mut self.outstanding) {
             *room += 1;
             if sent.times >= 3 && sent.end.since(sent.seq) > 1 {
@@ -555,24 +579,5 @@ impl Half {
     /// Payload that was sent at least once, bytes; of a stream of more than 4 GiB that, too.
     pub(crate) fn unique_bytes(&self) -> u64 {
         self.counts.bytes_sent.saturating_sub(self.repeated)
-    }
-}
-
-/// What the connection knows of its times.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct KnownTimes {
-    /// Of the handshake, from SYN to the last ACK.
-    pub(crate) first_rtt_ns: Option<u64>,
-    /// From here to the sender of the segment and back.
-    pub(crate) back_ns: u64,
-    /// From here to its receiver and back.
-    pub(crate) forth_ns: u64,
-}
-
-impl KnownTimes {
-    /// Of the whole path, at the least.
-    fn rtt_ns(&self) -> Option<u64> {
-        let loops = (self.back_ns > 0 && self.forth_ns > 0).then(|| self.back_ns.saturating_add(self.forth_ns));
-        [self.first_rtt_ns, loops].into_iter().flatten().min()
     }
 }

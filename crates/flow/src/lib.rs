@@ -40,6 +40,8 @@ mod packet;
 mod report;
 /// Quantiles and courses of durations.
 mod samples;
+/// How what an end sends flows.
+mod supply;
 /// All connections.
 mod table;
 #[cfg(test)]
@@ -54,4 +56,5 @@ pub use report::{
     AckDelay, Analysis, BlackHole, ConnectionReport, EndReport, Handshake, Packets, Position, State, Windows,
 };
 pub use samples::Spread;
+pub use supply::SupplyShares;
 pub use table::{Bounds, Tracker};

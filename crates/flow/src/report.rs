@@ -3,6 +3,7 @@ use crate::counts::{Counts, Offer};
 use crate::finding::Blame;
 use crate::half::Half;
 use crate::samples::Spread;
+use crate::supply::SupplyShares;
 use serde::Serialize;
 use std::net::{IpAddr, SocketAddr};
 use wt_experiment::drift;
@@ -218,6 +219,8 @@ pub struct EndReport {
     /// How long its window held the other end back while it was less than half of what it had been, µs.
     #[serde(skip)]
     pub(crate) low_window_us: u64,
+    /// What kept it from sending more while its data was under way.
+    pub supply: SupplyShares,
     /// Large packets of it vanish.
     pub black_hole: Option<BlackHole>,
 }
@@ -349,6 +352,7 @@ impl ConnectionReport {
             rtt_timestamps: None,
             ack_delay: None,
             ack_wait_us: None,
+            supply: SupplyShares::default(),
             window: Windows { mean_over_time: None, usable: None, closed_us: 0, closed_longest_us: 0, ..end.window },
             ..end
         };
@@ -433,6 +437,7 @@ fn end_report(connection: &Connection, end: End) -> EndReport {
         window_unsure_packets: own.unsure_segments,
         unsure_us: connection.unsure_us(end),
         low_window_us: connection.low_window_us(end),
+        supply: own.supply.shares(),
         black_hole: black_hole(own, connection),
     }
 }

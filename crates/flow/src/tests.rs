@@ -13,6 +13,7 @@ mod partial;
 mod quiet;
 mod sent_again;
 mod silence;
+mod supply;
 mod windows;
 
 const SYN: u8 = 2;
