@@ -4,10 +4,10 @@ use super::event::{CompareEvent, ComparedTrial, Sink, Subject};
 use rand::SeedableRng as _;
 use rand::seq::SliceRandom as _;
 use rand_chacha::ChaCha12Rng;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use wt_experiment::EProcess;
 use wt_problem::Problem;
-use wt_sys::clock::unix_us;
+use wt_sys::clock::{monotonic_ns, since, unix_us};
 use wt_trial::{Cancel, Direction, Phase, Status, TrialOutcome, TrialSpec, Tunnel, Workload};
 use wt_tune::notebook::Notebook;
 use wt_units::Settings;
@@ -156,11 +156,11 @@ impl<T: Tunnel> Rounds<'_, T> {
             seed: self.seed.wrapping_add(u64::from(place.round)),
         };
         let id = self.notebook.begin(&spec, unix_us())?;
-        let begun = Instant::now();
+        let begun = monotonic_ns();
         let outcome = match self.tunnel.run(&spec, self.cancel) {
-            Ok(outcome) => outcome.ended_after(begun.elapsed()),
+            Ok(outcome) => outcome.ended_after(since(begun)),
             Err(error) => {
-                self.notebook.finish(id, &TrialOutcome::empty(Status::Aborted, begun.elapsed(), error.to_string()))?;
+                self.notebook.finish(id, &TrialOutcome::empty(Status::Aborted, since(begun), error.to_string()))?;
                 return Err(Problem::internal(error.to_string()).hint("run `windtunnel doctor`"));
             }
         };

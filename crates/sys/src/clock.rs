@@ -9,6 +9,12 @@ pub fn monotonic_ns() -> u64 {
     u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
 
+/// How long ago that moment of [`monotonic_ns`] was.
+#[must_use]
+pub fn since(begun_ns: u64) -> Duration {
+    Duration::from_nanos(monotonic_ns().saturating_sub(begun_ns))
+}
+
 /// Nanoseconds of `CLOCK_BOOTTIME`: never set, and goes on while the machine sleeps.
 #[must_use]
 pub fn boottime_ns() -> u64 {

@@ -7,12 +7,12 @@ use super::observed::{Attempts, CutRound, REPEATS, TrialFigures, is_done, observ
 use super::plan::{Plan, aside};
 use super::turns::RoundTurns;
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use wt_experiment::{Experiment, Observation, StopReason};
 use wt_problem::Problem;
 use wt_setup::Design;
 use wt_setup::tunnel_problem;
-use wt_sys::clock::{monotonic_ns, unix_us};
+use wt_sys::clock::{monotonic_ns, since, unix_us};
 use wt_trial::{Cancel, Phase, Status, TrialOutcome, TrialRecord, TrialSpec, Tunnel, TunnelError};
 use wt_units::Settings;
 
@@ -57,14 +57,14 @@ pub(crate) struct Driver<'a> {
 impl Driver<'_> {
     /// Runs one trial and journals it; `None` when the user wants to stop.
     fn trial(&mut self, spec: TrialSpec) -> Result<Option<TrialOutcome>, Problem> {
-        let begun = Instant::now();
+        let begun = monotonic_ns();
         let started = unix_us();
         let id = self.notebook.begin(&spec, started)?;
         (self.events)(TuneEvent::start(&spec));
         let outcome = match self.tunnel.run(&spec, self.turns.cancel(self.cancel)) {
-            Ok(outcome) => outcome.comparable(&spec).ended_after(begun.elapsed()),
+            Ok(outcome) => outcome.comparable(&spec).ended_after(since(begun)),
             Err(error) => {
-                let aborted = TrialOutcome::empty(Status::Aborted, begun.elapsed(), error.to_string());
+                let aborted = TrialOutcome::empty(Status::Aborted, since(begun), error.to_string());
                 self.notebook.finish(id, &aborted)?;
                 if let TunnelError::RemoteHost { .. } | TunnelError::Lost { .. } | TunnelError::Spent { .. } = error {
                     self.records.push(TrialRecord { id, spec, started_unix_us: started, outcome: aborted });
@@ -79,7 +79,7 @@ impl Driver<'_> {
         (self.events)(TuneEvent::trial(&spec, &outcome));
         self.records.push(TrialRecord { id, spec, started_unix_us: started, outcome: outcome.clone() });
         self.cool_down();
-        self.spent += begun.elapsed();
+        self.spent += since(begun);
         self.ran += 1;
         Ok((!aborted && !self.cancel.is_cancelled()).then_some(outcome))
     }
