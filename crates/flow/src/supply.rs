@@ -129,7 +129,7 @@ pub(crate) struct Supply {
     is_late: bool,
     /// Segments behind which more lay were no multiple of any length.
     is_full_unknown: bool,
-    /// Whether that holds the least excess of each side.
+    /// By how much at the least ACKs of two segments and echoes took longer than the least ever in this block, µs, if there were any.
     has_excess: [bool; 2],
     excess_us: [u32; 2],
     /// Its data had arrived, and the other end's program hadn't answered yet.
@@ -240,9 +240,10 @@ impl Supply {
             let loop_ns = facts.back_ns.unwrap_or(0);
             let soon = loop_ns / 8 + AT_ONCE_NS.min(waited / 4);
             let since_ack = facts.now.saturating_sub(facts.last_ack_ns);
-            let is_on_ack = (loop_ns..=loop_ns + soon).contains(&since_ack);
+            let is_on_ack = (loop_ns..=loop_ns.saturating_add(soon)).contains(&since_ack);
             if is_on_ack && facts.is_all_acknowledged && self.is_small && is_small {
-                let held = facts.last_ack_ns.saturating_sub(facts.last_data_ns + facts.forth_ns.unwrap_or(0));
+                let held =
+                    facts.last_ack_ns.saturating_sub(facts.last_data_ns.saturating_add(facts.forth_ns.unwrap_or(0)));
                 self.history.get_or_insert_default().wait_for_ack(waited, held);
             } else if !is_on_ack || !facts.is_near() {
                 self.history.get_or_insert_default().starve(waited);
@@ -288,7 +289,7 @@ impl Supply {
             is_lossy: std::mem::take(&mut self.is_lossy),
             is_late: std::mem::take(&mut self.is_late),
         };
-        let is_starved = block.starved_ns * 2 >= block.busy_ns && block.busy_ns > 0;
+        let is_starved = block.starved_ns >= block.busy_ns / 2 && block.busy_ns > 0;
         let least = (length / BLOCK_RTTS / 8).max(LEAST_QUEUE_NS) / 1000;
         // A program that is late with what echoes an ACK makes no queue.
         let sides = if is_starved { 1 } else { 2 };
