@@ -189,7 +189,8 @@ pub struct ArmAssessment {
     /// Evidence that it fails more often than the current setting, from the rounds in which one of the two failed.
     pub fails_more: f64,
     /// Σbytes/Σtime over that of the current setting, in the rounds that both share; speaks of the total, stalls
-    /// included, where `ratio` speaks of the typical trial.
+    /// included, where `ratio` speaks of the typical trial. Of trials that are judged by a score, Σ(score·time)/Σtime: what they move
+    /// beside it isn't compared.
     pub total_ratio: Option<f64>,
     /// Round and evidence after it, for a plot.
     pub series: Vec<(usize, f64)>,

@@ -90,9 +90,12 @@ pub(super) struct Counts {
     pairs: usize,
     own_empty: usize,
     current_empty: usize,
-    own_bytes: f64,
+    /// Those that have a score, and those that moved something and have none: amounts of the two can't be added.
+    scored: usize,
+    unscored: usize,
+    own_amount: f64,
     own_seconds: f64,
-    current_bytes: f64,
+    current_amount: f64,
     current_seconds: f64,
 }
 
@@ -280,15 +283,20 @@ impl Counts {
         self.pairs += 1;
         self.own_empty += usize::from(own.ended == TrialEnd::Failed);
         self.current_empty += usize::from(current.ended == TrialEnd::Failed);
-        self.own_bytes += own.bytes.get() as f64;
+        for trial in [own, current] {
+            self.scored += usize::from(trial.scored);
+            self.unscored += usize::from(!trial.scored && trial.bytes.get() > 0);
+        }
+        self.own_amount += own.amount();
         self.own_seconds += own.elapsed.as_secs_f64();
-        self.current_bytes += current.bytes.get() as f64;
+        self.current_amount += current.amount();
         self.current_seconds += current.elapsed.as_secs_f64();
     }
 
-    /// Σbytes/Σtime of this setting over that of the current one, in the rounds that both share.
+    /// Σbytes/Σtime of this setting over that of the current one, in the rounds that both share; of trials that are judged by a score
+    /// the mean score over time.
     pub(super) fn total_ratio(&self) -> Option<f64> {
-        let ratio = (self.own_bytes / self.own_seconds) / (self.current_bytes / self.current_seconds);
-        ratio.is_finite().then_some(ratio)
+        let ratio = (self.own_amount / self.own_seconds) / (self.current_amount / self.current_seconds);
+        (ratio.is_finite() && self.scored.min(self.unscored) == 0).then_some(ratio)
     }
 }

@@ -34,6 +34,8 @@ pub struct Observation {
     pub spoilt: u32,
     /// Attempts before it that somebody ended who may have seen how they went.
     pub interrupted: u32,
+    /// Whether it is judged by a score, and not by payload over time: then its payload isn't what is compared.
+    pub scored: bool,
 }
 
 /// What came of no attempt.
@@ -45,6 +47,7 @@ const NO_ATTEMPT: Observation = Observation {
     elapsed: Duration::ZERO,
     spoilt: 0,
     interrupted: 0,
+    scored: false,
 };
 
 impl Observation {
@@ -73,7 +76,8 @@ impl Observation {
     #[must_use]
     pub fn scored(arm: usize, score: f64, ended: TrialEnd, bytes: Bytes, elapsed: Duration) -> Self {
         let known = score.is_finite() && score > 0.0;
-        if known { Self { arm, y: score.ln(), ended, bytes, elapsed, ..NO_ATTEMPT } } else { Self::void(arm) }
+        let seen = Self { arm, y: score.ln(), ended, bytes, elapsed, scored: true, ..NO_ATTEMPT };
+        if known { seen } else { Self::void(arm) }
     }
 
     /// A place of a round of which no trial says anything, or that wasn't run.
@@ -108,6 +112,12 @@ impl Observation {
     /// Whether it was run and not completed.
     pub(super) fn is_bad(&self) -> bool {
         matches!(self.ended, TrialEnd::Incomplete | TrialEnd::Failed)
+    }
+
+    /// What it adds to the total of its setting, which is taken over the sum of `elapsed`: its payload in bytes, or its score over all of
+    /// its seconds.
+    pub(super) fn amount(&self) -> f64 {
+        if self.scored { self.y.exp() * self.elapsed.as_secs_f64() } else { self.bytes.get() as f64 }
     }
 
     /// Whether it may enter the estimates.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::sequential::{Config, Experiment, Observation, PlateauConfig};
+use crate::sequential::{Config, Experiment, Observation, PlateauConfig, TrialEnd};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha12Rng;
 use wt_units::Bytes;
@@ -143,6 +143,39 @@ fn a_setting_that_is_typically_faster_but_stalls_is_not_called_faster_in_total()
     let text = text(&e, &["current", "B"]);
     assert!(text.starts_with("B is typically faster than your current setting, but not in total (×0."), "{text}");
     assert!(text.contains("B: 1 of "), "{text}");
+}
+
+#[test]
+fn in_total_what_is_judged_by_a_score_is_slower_only_by_its_scores() {
+    let faster = |scores_of: &dyn Fn(usize, usize) -> f64| {
+        let mut e = Experiment::new(Config { twice: false, ..Config::new(2) }).unwrap();
+        let mut rng = ChaCha12Rng::seed_from_u64(7);
+        for n in 1..100 {
+            let Some(order) = e.next_round(&mut rng) else { break };
+            let trial = |arm| {
+                // The transfer that only fills the line moves 4 % less where delays are short.
+                let filler = Bytes([1_000_000, 960_000][arm]);
+                Observation::scored(arm, scores_of(arm, n), TrialEnd::Completed, filler, Duration::from_secs(2))
+            };
+            e.record(&order.into_iter().map(trial).collect::<Vec<_>>()).unwrap();
+        }
+        let total = e.assessment().arms[1].total_ratio.unwrap();
+        (total, text(&e, &["current", "B"]))
+    };
+    let (total, all_better) = faster(&|arm, n| [1_000.0, 1_600.0][arm] + n as f64);
+    assert!(
+        (1.5..1.6).contains(&total) && all_better.starts_with("B is faster than your current setting."),
+        "{all_better}"
+    );
+    let (total, rarely_awful) = faster(&|arm, n| if arm == 1 && n > 3 { 1_250.0 } else { 1_000.0 + n as f64 });
+    assert!((1.0..1.25).contains(&total) && rarely_awful.starts_with("B is faster"), "{rarely_awful}");
+    let (total, once_better) =
+        faster(&|arm, n| if n == 2 && arm == 0 { 90_000.0 } else { [1_000.0, 1_300.0][arm] + n as f64 });
+    assert!(
+        total < 1.0
+            && once_better.starts_with("B is typically faster than your current setting, but not in total (×0."),
+        "{once_better}"
+    );
 }
 
 #[test]
