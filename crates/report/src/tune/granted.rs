@@ -28,12 +28,13 @@ pub(super) fn granted(records: &[&TrialRecord]) -> Vec<GrantedKnob> {
             let observed = observed(&record.outcome.observed, knob);
             let observed = observed.as_ref();
             let narrow = knob == Knob::Rwin && record.outcome.narrow_window().is_some();
-            let differs = contradict(knob, asked, granted, observed) || narrow;
+            let unscaled = is_beyond_unscaled(knob, asked, &record.outcome.observed);
+            let differs = contradict(knob, asked, granted, observed) || narrow || unscaled;
             row.differs |= differs;
-            let is_another = differs && is_another(knob, asked, observed);
+            let is_another = unscaled || differs && is_another(knob, asked, observed);
             row.differing += usize::from(is_another);
-            row.elsewhere +=
-                usize::from(is_another && !was_momentary(knob, asked, observed, used_window(&record.outcome)));
+            let momentary = || was_momentary(knob, asked, observed, used_window(&record.outcome));
+            row.elsewhere += usize::from(unscaled || is_another && !momentary());
             row.trials += 1;
             if let Some(granted) = granted {
                 keep(&mut row.granted, granted.clone());
@@ -56,6 +57,9 @@ impl GrantedKnob {
     }
 }
 
+/// Up to so many times the window that was asked for it is that one, rounded.
+const ROUNDED: f64 = 1.02;
+
 /// From so many times the window that was asked for on it is another one: Linux rounds windows up by a segment or two.
 const ANOTHER: f64 = 1.5;
 
@@ -69,6 +73,19 @@ const USED: f64 = 1.15;
 fn used_window(outcome: &wt_trial::TrialOutcome) -> Option<f64> {
     let rtt_us = outcome.observed.min_rtt_us.filter(|us| *us > 0)?;
     (outcome.elapsed_us > 0).then(|| outcome.bytes as f64 * rtt_us as f64 / outcome.elapsed_us as f64)
+}
+
+/// Whether a window was asked for that can't be announced at all, since window scaling wasn't agreed to. Whoever knows of no option of the
+/// handshake doesn't know that either.
+///
+/// # Source
+/// RFC 7323, section 2.1: without scaling the field of 16 bits is the window.
+fn is_beyond_unscaled(knob: Knob, asked: &Level, seen: &Observed) -> bool {
+    const UNSCALED: u64 = 65_535;
+    let (Knob::Rwin, Level::Number(asked)) = (knob, asked) else { return false };
+    // A shift of nothing is agreed to where the buffer has no use for more.
+    let is_unscaled = seen.window_scale.map_or(seen.sack.is_some(), |shift| shift == 0);
+    is_unscaled && *asked as f64 > UNSCALED as f64 * ROUNDED && seen.rwin_max.is_some_and(|most| most <= UNSCALED)
 }
 
 /// Whether what contradicts is far from what was asked.
@@ -123,7 +140,7 @@ fn contradict(knob: Knob, asked: &Level, granted: Option<&Level>, observed: Opti
     let Some(observed) = observed else { return false };
     match (knob, level) {
         // A window that isn't needed isn't opened all the way, so only a larger one is odd here.
-        (Knob::Rwin, Level::Number(most)) => observed.as_u64().is_some_and(|seen| seen as f64 > *most as f64 * 1.02),
+        (Knob::Rwin, Level::Number(most)) => observed.as_u64().is_some_and(|seen| seen as f64 > *most as f64 * ROUNDED),
         // Timestamps take 12 bytes of a segment.
         (Knob::Mss, Level::Number(most)) => {
             observed.as_u64().is_some_and(|seen| !(seen <= *most && seen + 12 >= *most))
@@ -150,6 +167,34 @@ mod tests {
         assert!(!moment(65_536, Some(2_700.0)) && !moment(5_792, None));
         let (bbr, reno) = (Level::Name("bbr".into()), json!("reno"));
         assert!(is_another(Knob::Cc, &bbr, Some(&reno)) && !was_momentary(Knob::Cc, &bbr, Some(&reno), Some(1.0)));
+    }
+
+    #[test]
+    fn a_window_beyond_what_can_be_announced_without_scaling_is_told_as_one_that_was_not_set() {
+        let trial = |asked: u64, scale: Option<u64>, sack: Option<bool>, seen: u64| {
+            let mut record: TrialRecord = serde_json::from_value(json!({ "id": 1,
+                "spec": {
+                    "experiment": "e", "phase": "round", "round": 1, "order": 0, "arm": 1, "settings": {"rwin": asked},
+                    "workload": {"kind": "bulk", "direction": "down", "amount": {"time": "2s"}}, "deadline": "30s", "seed": 1
+                },
+                "started_unix_us": 1,
+                "outcome": {
+                    "status": "completed", "bytes": 1_000_000, "elapsed_us": 2_000_000, "granted": {"rwin": asked}, "scopes": {},
+                    "observed": {"rwin_max": seen}, "sender": [], "receiver": [],
+                    "limits": {"busy_us": 0, "rwnd_limited_us": 0, "sndbuf_limited_us": 0}, "notes": []
+                }
+            }))
+            .unwrap();
+            (record.outcome.observed.window_scale, record.outcome.observed.sack) = (scale, sack);
+            let table = granted(&[&record]);
+            (table[0].differs, table[0].mostly_differs())
+        };
+        assert_eq!(trial(2_097_152, None, Some(true), 65_535), (true, true));
+        assert_eq!(trial(2_097_152, Some(0), Some(true), 65_535), (true, true));
+        // It fits; it was agreed to, and the window wasn't needed; nobody knows.
+        assert_eq!(trial(65_535, None, Some(true), 65_535), (false, false));
+        assert_eq!(trial(2_097_152, Some(7), Some(true), 64_000), (false, false));
+        assert_eq!(trial(2_097_152, None, None, 64_000), (false, false));
     }
 
     #[test]
