@@ -2,10 +2,12 @@
 
 use super::event::{Sink, TuneEvent};
 use super::finish;
+use super::live;
 use super::measure::Start;
+use super::path_rtt::measured;
 use super::plan::Plan;
 use super::request::TuneRequest;
-use super::session::{Session, measured};
+use super::session::Session;
 use std::path::Path;
 use std::time::Duration;
 use wt_experiment::StopReason;
@@ -75,7 +77,7 @@ impl<T: Tunnel> Session<'_, T> {
         let facts = self.tunnel.path(self.request.payload_direction());
         self.prepare(facts.clone(), &self.plan(&facts))?;
         let pilot = self.pilot(&facts, events)?;
-        let path = measured(&facts, &pilot.1);
+        let path = measured(&facts, &pilot.1, live::payload(None, &facts, self.tunnel.header_len()));
         let plan = self.plan(&path);
         let prepared = self.prepare(path, &plan)?;
         let trials = u32::try_from(what.trials).unwrap_or(u32::MAX);

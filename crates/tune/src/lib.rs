@@ -42,6 +42,8 @@ pub mod notebook;
 mod observed;
 /// Opening servers.
 mod open;
+/// The RTT that a path is taken to have.
+mod path_rtt;
 /// Learning what a real path carries.
 mod pilot;
 /// What stays the same from trial to trial.

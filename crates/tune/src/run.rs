@@ -3,8 +3,9 @@
 use super::answer::TuneAnswer;
 use super::event::Sink;
 use super::measure::Start;
+use super::path_rtt::{chosen_by, measured};
 use super::request::TuneRequest;
-use super::session::{Session, measured};
+use super::session::{PreparedExperiment, Session};
 use super::turns::RoundTurns;
 use super::{finish, live, open, resume};
 use wt_forecast::{Oracle, kernel_stack};
@@ -95,13 +96,14 @@ impl<T: Tunnel> Session<'_, T> {
         }
         let path = match &self.live {
             Some(live) => live::measured(live, &facts, &pilot.1),
-            None => measured(&facts, &pilot.1),
+            None => measured(&facts, &pilot.1, live::payload(None, &facts, self.tunnel.header_len())),
         };
-        let plan = self.plan(&path);
+        let by = if self.live.is_some() { &path } else { chosen_by(&facts, &path, &pilot.1) };
+        let plan = self.plan(by);
         if self.request.screen {
             return self.screen(path, plan, pilot, events);
         }
-        let prepared = self.prepare(path, &plan)?;
+        let prepared = PreparedExperiment { path: path.clone(), ..self.prepare(by.clone(), &plan)? };
         self.warn_of_a_small_budget(&prepared, events);
         let start = Start::fresh(&prepared, Some(pilot))?;
         let measured = self.measure(&prepared, plan, start, events)?;

@@ -3,6 +3,7 @@
 use super::answer::{PathWithLoss, TuneAnswer, TunePlan, model_of, whole_time};
 use super::event::{Sink, TuneEvent};
 use super::live;
+use super::path_rtt;
 use super::plan::{Plan, aside, deadline_of};
 use super::request::TuneRequest;
 use super::turns::RoundTurns;
@@ -14,9 +15,7 @@ use wt_report::tune::DelayRules;
 use wt_setup::design::{self, Design, DesignFacts, DesignQuestion};
 use wt_setup::{Budget, tunnel_problem, workload};
 use wt_sys::clock::unix_us;
-use wt_trial::{
-    Amount, Cancel, Holding, PathFacts, Phase, Status, TrialOutcome, TrialSpec, Tunnel, TunnelKind, Workload,
-};
+use wt_trial::{Amount, Cancel, Holding, PathFacts, Phase, TrialOutcome, TrialSpec, Tunnel, TunnelKind, Workload};
 use wt_units::{BitsPerSecond, Knob, Level, Settings, counted};
 
 /// One run.
@@ -187,7 +186,7 @@ impl<T: Tunnel> Session<'_, T> {
         let length = (rtt * 20).clamp(Duration::from_millis(1500), Duration::from_secs(20));
         events(TuneEvent::note(format!("measuring the RTT first ({:.1} s)", length.as_secs_f64())));
         let mss = live::payload(self.live.as_ref(), facts, self.tunnel.header_len());
-        let window = (facts.bdp_bytes / 2 / mss).max(2) * mss;
+        let window = path_rtt::pilot_segments(facts, mss) * mss;
         let mut settings = Settings::new().with(Knob::Rwin, Level::Number(window));
         if self.tunnel.current().number(Knob::Mtu).is_some_and(|mtu| mtu > facts.pmtu) {
             settings.set(Knob::Mtu, Level::Number(facts.pmtu));
@@ -302,15 +301,6 @@ impl<T: Tunnel> Session<'_, T> {
         let rate = BitsPerSecond(path.physical_goodput_bps.unwrap_or(assumed));
         (rate * plan.length()).get().max(1)
     }
-}
-
-/// The path with the RTT as it was measured, and what follows from it.
-pub(crate) fn measured(facts: &PathFacts, pilot: &TrialOutcome) -> PathFacts {
-    let rtt = pilot.observed.rtt_us.filter(|rtt| *rtt > 0);
-    let Some(rtt_us) = rtt.filter(|_| pilot.status == Status::Completed) else { return facts.clone() };
-    let rate = facts.physical_goodput_bps.unwrap_or(0);
-    let bdp = BitsPerSecond(rate) * Duration::from_micros(rtt_us);
-    PathFacts { rtt_us, bdp_bytes: bdp.get(), ..facts.clone() }
 }
 
 #[cfg(test)]
