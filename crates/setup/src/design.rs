@@ -367,6 +367,22 @@ fn usual(knob: Knob) -> Option<u64> {
     }
 }
 
+/// What Linux does where nobody has set it, as the ends of a lab and a model do: of knobs whose level then is known exactly.
+///
+/// # Source
+/// `TCP_INIT_CWND` of include/net/tcp.h; Documentation/networking/ip-sysctl.rst for `tcp_sack`, `tcp_timestamps`, `tcp_window_scaling`,
+/// `tcp_mtu_probing`, `ip_no_pmtu_disc` and `ip_default_ttl`.
+#[must_use]
+pub fn level_of_linux(knob: Knob) -> Option<Level> {
+    match knob {
+        Knob::Initcwnd => usual(knob).map(Level::Number),
+        Knob::Ttl => Some(Level::Number(64)),
+        Knob::Sack | Knob::Timestamps | Knob::WindowScaling | Knob::Pmtud => Some(Level::Name("on".to_owned())),
+        Knob::MtuProbing => Some(Level::Name("off".to_owned())),
+        Knob::Rwin | Knob::Mtu | Knob::Mss | Knob::Cc | Knob::Ecn | Knob::Initrwnd | Knob::Sndbuf => None,
+    }
+}
+
 /// The arms of an ordered knob by level; the current one where it belongs, an automatic one last.
 fn ascending(arms: &[Arm], knob: Knob, mut added: Vec<usize>, known: &DesignFacts<'_>) -> Vec<usize> {
     let current = known.current.number(knob).or_else(|| usual(knob)).unwrap_or(u64::MAX);

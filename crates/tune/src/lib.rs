@@ -6,6 +6,8 @@
 
 /// What comes out.
 mod answer;
+/// The current settings, as far as they are asked for.
+mod current;
 /// The same speed with less delay.
 mod delay;
 /// What of a budget is left to its test.

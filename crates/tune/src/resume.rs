@@ -20,7 +20,7 @@ use wt_lab::LabTunnel;
 use wt_problem::Problem;
 use wt_setup::{Budget, Controls, Design, design, tunnel_problem};
 use wt_trial::{Cancel, Holding, TrialRecord, Tunnel, TunnelKind, Workload};
-use wt_units::{Knob, counted};
+use wt_units::{Knob, Level, counted};
 
 /// Goes on with the experiment of this name.
 ///
@@ -90,7 +90,8 @@ fn has_clock_of_now(stored: &StoredExperiment) -> Result<(), Problem> {
 
 impl<T: Tunnel> Session<'_, T> {
     fn resume(mut self, stored: &StoredExperiment, history: &History, events: Sink<'_>) -> Result<TuneAnswer, Problem> {
-        let current = self.tunnel.current();
+        let known: Vec<(Knob, Level)> = stored.current.iter().map(|(knob, level)| (knob, level.clone())).collect();
+        let current = self.current_beside(&known);
         if current != stored.current {
             return Err(Problem::usage(format!(
                 "the current settings aren't what they were when {} was begun: {} then, {current} now",

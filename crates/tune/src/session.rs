@@ -205,7 +205,7 @@ impl<T: Tunnel> Session<'_, T> {
 
     /// Chooses what is compared.
     pub(crate) fn prepare(&self, path: PathFacts, plan: &Plan) -> Result<PreparedExperiment, Problem> {
-        let current = self.tunnel.current();
+        let current = self.current_beside(&self.levels_asked_for());
         let known = DesignFacts {
             current: &current,
             path: &path,
