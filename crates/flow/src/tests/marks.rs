@@ -5,9 +5,9 @@ use super::*;
 const ECE: u8 = 64;
 const CWR: u8 = 128;
 
-/// A transfer of 200 segments of which every n-th is marked on the way, in front of the place of capture or behind it.
+/// A transfer of 60 segments, too short to look like one that a send buffer holds level, of which every n-th is marked on the way, in front of the place of capture or behind it.
 fn marked(every: usize, before: bool, agreed: bool) -> ConnectionReport {
-    let mut packets = bulk(100, 20 * MS, |_| 0);
+    let mut packets = bulk(30, 20 * MS, |_| 0);
     if agreed {
         packets[0].flags |= ECE | CWR;
         packets[1].flags |= ECE;
@@ -33,12 +33,11 @@ fn marked(every: usize, before: bool, agreed: bool) -> ConnectionReport {
 #[test]
 fn marks_of_congestion_are_the_paths_and_told_on_either_side_of_the_queue() {
     let behind = marked(10, true, true);
-    assert_eq!(behind.server.sent.ce_marks, 20);
-    let wanted =
-        "between the server and where this was captured, marked 20 of 200 packets with congestion (CE, 10.0 %)";
+    assert_eq!(behind.server.sent.ce_marks, 6);
+    let wanted = "between the server and where this was captured, marked 6 of 60 packets with congestion (CE, 10.0 %)";
     let before = marked(10, false, true);
-    assert_eq!((before.server.sent.ce_marks, before.client.sent.ece), (0, 20));
-    let echoed = "between where this was captured and the client, marks packets of the server with congestion: 20 of ";
+    assert_eq!((before.server.sent.ce_marks, before.client.sent.ece), (0, 6));
+    let echoed = "between where this was captured and the client, marks packets of the server with congestion: 6 of ";
     for (report, wanted) in [(&behind, wanted), (&before, echoed)] {
         assert_eq!((report.blame.end, report.blame.reason), (Culprit::Path, Reason::Marks), "{:#?}", report.blame);
         assert!(report.blame.text.contains(wanted), "{}", report.blame.text);
