@@ -80,9 +80,6 @@ pub struct ControlResult {
     pub guard_hits: u64,
     /// Trials that were thrown away.
     pub invalid_trials: u32,
-    /// Why they were, each reason once.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub invalid_because: Vec<String>,
     /// Trials that failed or didn't come to their end; they count with what they moved, and there is no ratio.
     #[serde(skip_serializing_if = "none_failed")]
     pub failed_trials: usize,

@@ -21,8 +21,6 @@ pub(super) struct ControlTrials {
     pub(super) counted: Vec<CountedTrial>,
     /// Trials that were thrown away.
     pub(super) invalid: u32,
-    /// Why, each reason once.
-    pub(super) invalid_because: Vec<String>,
     /// Impossible values that a skipped program left, in all of its trials.
     pub(super) guard_hits: u64,
 }
@@ -30,7 +28,7 @@ pub(super) struct ControlTrials {
 impl ControlTrials {
     /// One without any trial yet.
     pub(super) fn new(control: ComparedControl) -> Self {
-        Self { control, counted: Vec::new(), invalid: 0, invalid_because: Vec::new(), guard_hits: 0 }
+        Self { control, counted: Vec::new(), invalid: 0, guard_hits: 0 }
     }
 
     /// The one that is meant by a name.
@@ -54,11 +52,7 @@ impl ControlTrials {
     pub(super) fn note(&mut self, outcome: &TrialOutcome) -> bool {
         self.guard_hits += outcome.observed.guard_hits.unwrap_or(0);
         let counts = outcome.status != Status::Invalid;
-        if !counts {
-            self.invalid += 1;
-            let new = outcome.notes.iter().filter(|note| !self.invalid_because.contains(note));
-            self.invalid_because.extend(new.cloned().collect::<Vec<_>>());
-        }
+        self.invalid += u32::from(!counts);
         counts
     }
 

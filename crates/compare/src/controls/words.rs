@@ -8,18 +8,11 @@ use wt_units::{change, counted};
 impl ControlResult {
     /// What had to be run again, if anything had.
     fn thrown_away(&self) -> Option<String> {
-        let (thrown, skipped) = (u64::from(self.invalid_trials), self.guard_hits);
-        let because = if self.invalid_because.is_empty() {
-            String::new()
-        } else {
-            format!(" ({})", self.invalid_because.join("; "))
-        };
-        let thrown =
-            (thrown > 0).then(|| format!("{} thrown away and run again{because}", counted(thrown as usize, "trial")));
-        let skipped =
-            (skipped > 0).then(|| format!("the kernel skipped a program {}", counted(skipped as usize, "time")));
-        let parts: Vec<String> = thrown.into_iter().chain(skipped).collect();
-        (!parts.is_empty()).then(|| format!("{}: {}.", self.label, parts.join("; ")))
+        let [trials, times] = [(self.invalid_trials.into(), "trial"), (self.guard_hits, "time")]
+            .map(|(n, noun): (u64, &str)| counted(usize::try_from(n).unwrap_or(usize::MAX), noun));
+        (self.invalid_trials > 0 || self.guard_hits > 0).then(|| {
+            format!("{}: {trials} thrown away and run again; the kernel skipped a program {times}.", self.label)
+        })
     }
 
     /// How many of its trials failed, if any did.

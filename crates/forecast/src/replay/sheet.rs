@@ -45,9 +45,6 @@ impl Sheet {
             lines.push(record.position().map_or(0, csv::Position::line));
             rows.push(record.iter().map(str::to_owned).collect());
         }
-        if rows.is_empty() {
-            return Err(cannot("there is no measurement in it, only names of columns".to_owned()));
-        }
         Ok(Self { name, columns, rows, file: path.display().to_string(), lines })
     }
 
@@ -66,11 +63,15 @@ impl Sheet {
         }
     }
 
-    /// Refuses figures, from a column on, that no transfer has; an empty cell is one that wasn't measured.
+    /// Refuses figures, from a column on, that no transfer has, and a table without any; an empty cell is one that wasn't measured.
     ///
     /// # Errors
     /// As [`Sheet::check`].
     pub(super) fn check_figures(&self, from: usize) -> Result<(), Problem> {
+        if self.rows.is_empty() {
+            let what = format!("can't replay {}: there is no measurement in it, only names of columns", self.file);
+            return Err(Problem::usage(what));
+        }
         let is_figure = |cell: &str| cell.is_empty() || cell.parse().is_ok_and(|number| FIGURES.contains(&number));
         for (row, cells) in self.rows.iter().enumerate() {
             if let Some(column) = (from..cells.len()).find(|column| !is_figure(&cells[*column])) {

@@ -124,7 +124,7 @@ fn no_table_is_read_without_end_and_one_without_measurements_is_refused() {
     let refused = |name: &str, text: &str| {
         let path = folder.path().join(name);
         std::fs::write(&path, text).unwrap();
-        Sheet::read(&path).err().unwrap().to_string()
+        Sheet::read(&path).and_then(|sheet| studies::replay(&sheet)).err().unwrap().to_string()
     };
     assert!(refused("names.csv", "mtu,series1\n").contains("no measurement"));
     assert!(refused("semicolons.csv", "mtu;series1\n576;1,5\n").contains("semicolons"));
