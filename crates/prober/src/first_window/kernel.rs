@@ -231,8 +231,9 @@ impl Host {
             let ProbeState::Done(reading) = probe.look(now, &mut self.facts) else { return None };
             self.packets += TcpInfo::read(&probe.stream).map_or(0, |info| info.segs_out);
             let head = if reading.is_some_and(|r| r.exhausted) && !self.goal.tls { probe.head() } else { None };
-            let foreign = self.goal.tls && reading.is_some_and(|r| r.end == End::Flight) && probe.is_foreign();
-            let reading = reading.map(|reading| if foreign { empty(reading.mss, End::Foreign) } else { reading });
+            // That shows also where a busy machine measured nothing.
+            let may_be = self.goal.tls && reading.is_none_or(|reading| reading.end == End::Flight);
+            let reading = if may_be && probe.is_foreign() { Some(empty(probe.mss, End::Foreign)) } else { reading };
             self.probe = None;
             self.readings.extend(reading);
             if reading.is_some_and(|reading| reading.end == End::Refused) {

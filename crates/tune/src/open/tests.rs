@@ -157,7 +157,7 @@ fn a_transfer_of_a_size_isnt_cut_off_earlier_after_a_resume_than_before() {
     let (resumed, trials) = last(folder.path());
     assert_eq!(resumed.config.tune().continues, Some(begun.id));
     let has = of_rounds(trials);
-    assert!(has.len() >= 4 && has.iter().chain(&had).all(|trial| *trial == had[0]), "{had:?} {has:?}");
+    assert!(has.len() >= 2 && has.iter().chain(&had).all(|trial| *trial == had[0]), "{had:?} {has:?}");
     assert_eq!(resumed.config.tune().per_trial_us, begun.config.tune().per_trial_us);
 }
 
