@@ -24,8 +24,7 @@ impl ControlsAnswer {
         let head = ["seconds until", "100 kB", "1 MB", "90 % of the path", "T90", "back in"];
         let mut times = vec![head.map(str::to_owned).to_vec()];
         times.extend(self.algorithms.iter().map(|one| {
-            let precise = [one.first_100kb_s, one.first_1mb_s, one.t90_path_s].map(precise);
-            let figures = precise.into_iter().chain([number(one.t90_s), number(one.recovery_s)]);
+            let figures = [one.first_100kb_s, one.first_1mb_s, one.t90_path_s, one.t90_s, one.recovery_s].map(precise);
             std::iter::once(one.label.clone()).chain(figures).collect()
         }));
         let mut runs = vec![vec!["congestion control".to_owned(), format!("single runs, {unit}")]];
