@@ -101,6 +101,12 @@ fn a_black_hole_on_the_way_back_alone_is_told_with_what_ends_it() {
         assert!(answer["findings"].to_string().contains("more than 1400 bytes vanish on their way back"), "{answer:#}");
         let advice = answer["advice"][0].as_str().unwrap();
         assert!(advice.starts_with(&format!("windtunnel settings plan mss={mss} --to ")), "{advice}");
+        let told = shell(&hole, &format!("$WT mtu {host}; $WT path {host}"));
+        for line in
+            ["clean on the way there, a black hole on the way back", "1500 bytes, clean\n", "1400 bytes, black hole\n"]
+        {
+            assert!(told.out.contains(line), "{line}: {} {}", told.out, told.err);
+        }
     }
     let answer = json_of(&shell(&link(""), "$WT mtu server --json"));
     assert_eq!((&answer["reverse_pmtu"], &answer["kind"]), (&1500.into(), &"clean".into()), "{answer:#}");

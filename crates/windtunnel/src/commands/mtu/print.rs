@@ -76,9 +76,7 @@ fn sentence(search: &SearchAnswer, pmtu: u16) -> String {
     let hop = search.black_hole_hop.map_or(String::new(), |hop| format!(" behind hop {} ({})", hop.ttl, hop.address));
     match search.kind {
         PathKind::BlackHole => format!("black hole{hop}: longer ones vanish there, and nobody says so"),
-        PathKind::ReverseBlackHole => {
-            "black hole on the way back: longer ones vanish there, and nobody says so".to_owned()
-        }
+        PathKind::ReverseBlackHole => "clean on the way there, a black hole on the way back".to_owned(),
         PathKind::LyingRouter => {
             let router = search.black_hole_hop.map(|hop| hop.address);
             let says = search.hints.iter().find(|hint| hint.router == router);

@@ -1,4 +1,5 @@
 use crate::commands::trace::lines_of;
+use wt_probe::PathKind;
 use wt_prober::path::{PathAnswer, RttAnswer};
 use wt_units::BitsPerSecond;
 
@@ -18,9 +19,14 @@ pub(super) fn text(answer: &PathAnswer) -> String {
     let least = if search.pmtu_at_least { "at least " } else { "" };
     let pmtu = search.pmtu.map_or("?".to_owned(), |pmtu| format!("{least}{pmtu}"));
     let hop = search.black_hole_hop.map_or(String::new(), |hop| format!(" behind hop {} ({})", hop.ttl, hop.address));
-    rows.push(("path MTU there", format!("{pmtu} bytes, {}{hop}", search.kind.word())));
+    // Each way with what is the matter there.
+    let (there, back) = match search.kind {
+        PathKind::ReverseBlackHole => (PathKind::Clean.word(), ", black hole"),
+        kind => (kind.word(), ""),
+    };
+    rows.push(("path MTU there", format!("{pmtu} bytes, {there}{hop}")));
     if let Some(reverse) = search.reverse_pmtu {
-        rows.push(("path MTU back", format!("{reverse} bytes")));
+        rows.push(("path MTU back", format!("{reverse} bytes{back}")));
     }
     if let Some(mss) = search.mss {
         rows.push(("MSS of the target", format!("{mss} bytes")));
